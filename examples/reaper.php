@@ -3,27 +3,28 @@
 declare(strict_types=1);
 
 // A reaper in plain PHP, for cron: settles the runs of dead workers, and wakes what nobody woke.
-//   * * * * * php /path/to/examples/reaper.php
-$runtime = new NrLlmRuntime(getenv('NRLLM_DATABASE') ?: 'mysql://typo3:secret@localhost/typo3');
+//   * * * * * DB_USER=… DB_PASSWORD=… php /path/to/examples/reaper.php
+$runtime = new NrLlmRuntime(['driver' => 'pdo_mysql', 'host' => getenv('DB_HOST') ?: 'localhost', 'unix_socket' => getenv('DB_SOCKET') ?: '',
+    'dbname' => getenv('DB_NAME') ?: 'typo3', 'user' => getenv('DB_USER') ?: 'typo3', 'password' => getenv('DB_PASSWORD') ?: '']);
 
 do {
-    $report = $runtime->reap(limit: 500); // never waits for a live worker, never blocks one; several may run at once
+    $report = $runtime->reap(limit: 500); // waits for no live worker and blocks none; several reapers share the work
     foreach ($report->requeued() as $run) {
-        echo "requeued {$run['uuid']} of {$run['claimedBy']}, attempt ", $run['requeueCount'] + 1, "\n";
+        echo "requeued {$run['uuid']} of {$run['claimedBy']} for attempt ", $run['requeueCount'] + 1, "\n";
         wake($run['uuid']);
     }
     foreach ($report->deadLettered() as $run) {
-        echo "failed {$run['uuid']} of {$run['claimedBy']}: {$run['reason']}\n";
+        echo "dead-lettered {$run['uuid']} of {$run['claimedBy']}: {$run['reason']}\n";
     }
-} while ($report->hasMore() && count($report->requeued()) + count($report->deadLettered()) > 0);
+} while ($report->hasMore() && count($report) > count($report->skipped()));
 
-// Queued for ten minutes longer than its backoff: the wake-up never came (a crash, a deploy, a full disk).
+// Queued for ten minutes longer than the backoff: the wake-up never came (a crash, a deploy, a full disk).
 foreach ($runtime->strandedRuns(olderThanSeconds: 600) as $run) {
     echo "stranded {$run['uuid']} for {$run['queuedSeconds']} s\n";
     wake($run['uuid']);
 }
 
-/** Tell a worker. Nothing to do where workers ask `dueRuns()`; with TYPO3's message bus, let `reap()` write the message (`wakeUp`). */
+/** Tell a worker. Nothing to do where workers ask dueRuns(); with TYPO3's message bus, reap() writes the message itself (option wakeUp). */
 function wake(string $uuid): void
 {
 }

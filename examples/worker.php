@@ -3,37 +3,33 @@
 declare(strict_types=1);
 
 // A worker in plain PHP, without a message bus: takes due runs one after the other and settles each.
-//   php examples/worker.php [how many runs at most]
-$url = getenv('NRLLM_DATABASE') ?: 'mysql://typo3:secret@localhost/typo3';
-$runtime = new NrLlmRuntime($url, ['queryTimeoutMs' => 5000]);
+//   DB_USER=… DB_PASSWORD=… php examples/worker.php
+$connection = ['driver' => 'pdo_mysql', 'host' => getenv('DB_HOST') ?: 'localhost', 'unix_socket' => getenv('DB_SOCKET') ?: ini_get('pdo_mysql.default_socket'),
+    'dbname' => getenv('DB_NAME') ?: 'typo3', 'user' => getenv('DB_USER') ?: 'typo3', 'password' => getenv('DB_PASSWORD') ?: ''];
+$runtime = new NrLlmRuntime($connection);
 $owner = NrLlmRuntime::identity('worker');
-$lease = 60; // seconds; a heartbeat every 20 s keeps it, however long a call takes
-$atMost = (int) ($argv[1] ?? PHP_INT_MAX);
+$lease = 60; // seconds. Beats every 20 s keep it, however long a call takes; a dead worker is noticed within a minute.
 
-for ($done = 0; $done < $atMost; $done++) {
-    $run = $runtime->dueRuns(1)[0] ?? null;
-    if ($run === null) {
-        break; // nothing is due; a daemon would sleep here
-    }
+while ($run = $runtime->dueRuns(1)[0] ?? null) {
     if (!$runtime->claimQueued($run['uid'], $owner, time() + $lease)) {
         continue; // another worker was faster
     }
-    $kept = $runtime->keepLease($run['uid'], $owner, $lease); // beats from a thread of its own until it is released
     try {
-        execute($run, $kept);
-        $kept->release();
-        echo finish($url, $run['uid'], $owner) ? "completed {$run['uuid']}\n" : "lost {$run['uuid']}\n";
+        $kept = $runtime->keepLease($run['uid'], $owner, $lease); // beats from a thread of its own until it is released
+        execute($run['uuid'], $kept);
+        echo finish($connection, $run['uid'], $owner) ? 'completed' : 'lost', " {$run['uuid']}\n";
     } catch (NrLlmLeaseLostException | NrLlmRunCancelledException $lost) {
-        echo "left {$run['uuid']}: {$lost->getMessage()}\n"; // not ours any more: write nothing
+        echo "left {$run['uuid']}: {$lost->getMessage()}\n"; // it is not ours any more: write nothing
     } catch (Throwable $error) {
-        $kept->release();
-        $recovery = $runtime->recoverFailure($run['uid'], $owner, $error); // requeued, or dead-lettered with its reason
-        echo "{$recovery->outcome()} {$run['uuid']}: {$recovery->failure()}\n";
+        $recovery = $runtime->recoverFailure($run['uid'], $owner, $error); // requeued with backoff, or dead-lettered with its reason
+        echo "{$recovery->outcome()} {$run['uuid']}: {$recovery->failure()} failure", $recovery->reason() ? ", {$recovery->reason()}" : '', "\n";
+    } finally {
+        isset($kept) && $kept->release();
     }
 }
 
-/** Your agent loop. Between two steps it says so, which also tells whether the run is still ours. */
-function execute(array $run, NrLlmLease $kept): void
+/** Your agent loop. Each step() says that there is progress, and throws when the run is not ours any more. */
+function execute(string $uuid, NrLlmLease $kept): void
 {
     foreach (['ask the model', 'call the tool', 'ask the model again'] as $step) {
         $kept->step();
@@ -41,15 +37,14 @@ function execute(array $run, NrLlmLease $kept): void
     }
 }
 
-/** A finished run is written by whoever knows its result (nr_llm's `finishRun`), guarded like everything else. */
-function finish(string $url, int $uid, string $owner): bool
+/** The end of a run is written by whoever knows the result (in nr_llm: `finishRun`), guarded by the owner like everything else. */
+function finish(array $connection, int $uid, string $owner): bool
 {
-    ['host' => $host, 'port' => $port, 'user' => $user, 'pass' => $password, 'path' => $path] = parse_url($url) + ['port' => 3306, 'pass' => ''];
-    parse_str(parse_url($url, PHP_URL_QUERY) ?? '', $query);
-    $address = isset($query['socket']) ? "unix_socket={$query['socket']}" : "host=$host;port=$port";
-    $pdo = new PDO("mysql:$address;dbname=" . substr($path, 1) . ';charset=utf8mb4', rawurldecode($user), rawurldecode($password));
-    $statement = $pdo->prepare("UPDATE tx_nrllm_agentrun SET status = 'completed', claimed_by = '', lease_expires = 0, finished_at = :now, tstamp = :now2,
-        queued_request = '', suspended_state = '' WHERE uid = :uid AND status = 'running' AND CAST(claimed_by AS BINARY) = CAST(:owner AS BINARY)");
-    $statement->execute(['now' => time(), 'now2' => time(), 'uid' => $uid, 'owner' => $owner]);
+    $pdo = new PDO("mysql:host={$connection['host']};unix_socket={$connection['unix_socket']};dbname={$connection['dbname']};charset=utf8mb4",
+        $connection['user'], $connection['password']);
+    $statement = $pdo->prepare("UPDATE tx_nrllm_agentrun SET status = 'completed', finished_at = ?, tstamp = ?, queued_request = '', suspended_state = '',
+        claimed_by = '', lease_expires = 0 WHERE uid = ? AND status = 'running' AND CAST(claimed_by AS BINARY) = CAST(? AS BINARY)");
+    $statement->execute([time(), time(), $uid, $owner]);
+
     return $statement->rowCount() === 1;
 }
