@@ -21,8 +21,7 @@ function print_table(array $head, array $rows): void
         $cells,
         $widths,
     ))) . "\n";
-    echo $line($head), $line(array_map(static fn (int $width): string => str_repeat('-', $width), $widths)), ...array_map($line, $rows);
-    echo "\n";
+    echo $line($head), $line(array_map(static fn (int $width): string => str_repeat('-', $width), $widths)), implode(array_map($line, $rows)), "\n";
 }
 
 /** A lease as people say it: `9 min 58 s left`, `ran out 40 s ago`, `none`. */
