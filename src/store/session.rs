@@ -146,12 +146,23 @@ impl Session {
         live.tables.iter().find(|(name, _)| name == table).map(|(_, facts)| Arc::clone(facts))
     }
 
-    /// Runs a statement that returns no rows.
+    /// Runs a statement that returns no rows. Outside a transaction, one that meets a deadlock is tried again (rule 9).
     ///
     /// # Errors
     ///
     /// A connection or query error.
     pub async fn execute(&mut self, sql: &str, params: Params) -> Result<Reply> {
+        let mut attempt = 1;
+        loop {
+            match self.execute_once(sql, params.clone()).await {
+                Err(error) if self.may_repeat(&error, attempt) => pause(attempt).await,
+                outcome => return outcome,
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn execute_once(&mut self, sql: &str, params: Params) -> Result<Reply> {
         let live = self.live().await?;
         let limit = live.limits.client;
         let outcome = bounded(limit, async {
@@ -167,12 +178,30 @@ impl Session {
         }
     }
 
-    /// Runs a statement and collects its rows.
+    /// Runs a statement and collects its rows. Outside a transaction, one that meets a deadlock is tried again (rule 9).
     ///
     /// # Errors
     ///
     /// A connection or query error.
     pub async fn query(&mut self, sql: &str, params: Params) -> Result<Vec<Row>> {
+        let mut attempt = 1;
+        loop {
+            match self.query_once(sql, params.clone()).await {
+                Err(error) if self.may_repeat(&error, attempt) => pause(attempt).await,
+                outcome => return outcome,
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Was the statement refused for a reason that is gone when it is tried again? Not inside a transaction, which the server
+    /// has rolled back, and not after a lock wait: that has taken its time.
+    fn may_repeat(&self, error: &Error, attempt: u32) -> bool {
+        let in_transaction = self.live.as_ref().is_some_and(|live| live.in_transaction);
+        error.is_transient() && !error.waited() && !in_transaction && attempt < ATTEMPTS
+    }
+
+    async fn query_once(&mut self, sql: &str, params: Params) -> Result<Vec<Row>> {
         let live = self.live().await?;
         let limit = live.limits.client;
         let outcome = bounded(limit, async {
@@ -216,6 +245,17 @@ impl Session {
         } else {
             self.discard();
         }
+    }
+
+    /// Lets row locks be waited for as shortly as the server can. For reapers on servers that cannot pass over locked rows.
+    pub(crate) async fn shorten_lock_waits(&mut self) -> Result<()> {
+        self.execute("SET SESSION innodb_lock_wait_timeout = 1", Params::Empty).await.map(drop)
+    }
+
+    /// Takes [`Session::shorten_lock_waits`] back.
+    pub(crate) async fn restore_lock_waits(&mut self) -> Result<()> {
+        let seconds = self.live().await?.limits.lock_wait_s;
+        self.execute(&format!("SET SESSION innodb_lock_wait_timeout = {seconds}"), Params::Empty).await.map(drop)
     }
 
     /// Throws the connection away; the next statement opens a new one.
@@ -344,6 +384,17 @@ impl Session {
             }
         }
     }
+}
+
+/// How often a statement or transaction is tried that meets deadlocks.
+pub(crate) const ATTEMPTS: u32 = 5;
+
+/// Waits a random time before the next attempt, longer from attempt to attempt: up to 20 ms, then up to 40 ms, and so on.
+pub(crate) async fn pause(attempt: u32) {
+    let random = getrandom::u32().unwrap_or(0x8000_0000);
+    let spread = 10_000_u64 << attempt.min(6);
+    let micros = 500 + u64::from(random) * spread / 4_294_967_296;
+    tokio::time::sleep(Duration::from_micros(micros)).await;
 }
 
 /// Why a bounded piece of work failed.
