@@ -10,8 +10,8 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use mysql_async::prelude::Queryable;
-use mysql_async::{ClientIdentity, Conn, OptsBuilder, Params, Row, SslOpts};
+use mysql_async::prelude::{Protocol, Queryable};
+use mysql_async::{ClientIdentity, Conn, DriverError, OptsBuilder, Params, QueryResult, Row, SslOpts};
 
 use super::error::{Error, Fate, Result, server_error};
 use super::options::{TableName, Timeouts};
@@ -165,6 +165,7 @@ impl Session {
     async fn execute_once(&mut self, sql: &str, params: Params) -> Result<Reply> {
         let live = self.live().await?;
         let limit = live.limits.client;
+        let before = text_of_reply(&live.conn).map(<[u8]>::as_ptr);
         let outcome = bounded(limit, async {
             match params {
                 Params::Empty => live.conn.query_drop(sql).await,
@@ -173,7 +174,15 @@ impl Session {
         })
         .await;
         match outcome {
-            Ok(()) => Ok(Reply { matched: live.conn.last_ok_packet().and_then(|ok| ok.info_ref()).and_then(first_integer) }),
+            Ok(()) => {
+                let text = text_of_reply(&live.conn);
+                // The driver passes over an OK packet that it cannot read, and still shows the one before. A new text lies
+                // elsewhere in memory, since the driver makes it before it drops the old one.
+                if text.is_some() && text.map(<[u8]>::as_ptr) == before {
+                    return Err(self.failed(unreadable()));
+                }
+                Ok(Reply { matched: text.and_then(first_integer) })
+            }
             Err(failure) => Err(self.failed(failure)),
         }
     }
@@ -206,12 +215,17 @@ impl Session {
         let limit = live.limits.client;
         let outcome = bounded(limit, async {
             match params {
-                Params::Empty => live.conn.query::<Row, _>(sql).await,
-                params => live.conn.exec::<Row, _, _>(sql, params).await,
+                Params::Empty => rows_of(live.conn.query_iter(sql).await?).await,
+                params => rows_of(live.conn.exec_iter(sql, params).await?).await,
             }
         })
         .await;
-        outcome.map_err(|failure| self.failed(failure))
+        match outcome {
+            Ok(Some(rows)) => Ok(rows),
+            // Without this, no rows would be read as "there is no such run".
+            Ok(None) => Err(self.failed(unreadable())),
+            Err(failure) => Err(self.failed(failure)),
+        }
     }
 
     /// Opens a transaction.
@@ -324,7 +338,9 @@ impl Session {
             .tcp_keepalive(Some(Duration::from_secs(60)))
             // Asked for otherwise at every connect; statements and rows here are small.
             .max_allowed_packet(Some(16 * 1024 * 1024))
-            .wait_timeout(Some(28_800));
+            .wait_timeout(Some(28_800))
+            // The server bounds prepared statements for all its clients together; a worker's loop needs a few.
+            .stmt_cache_size(8);
         match &settings.endpoint {
             Endpoint::Socket(path) => {
                 let path = path.to_str().ok_or_else(|| Error::configuration("connection setting unix_socket must be UTF-8"))?;
@@ -401,6 +417,25 @@ pub(crate) async fn pause(attempt: u32) {
 enum Failure {
     TimedOut,
     Driver(mysql_async::Error),
+}
+
+/// What the driver does not notice: the reply is none to the statement that was sent.
+fn unreadable() -> Failure {
+    Failure::Driver(mysql_async::Error::Driver(DriverError::UnexpectedPacket { payload: Vec::new() }))
+}
+
+/// The text of the last OK packet that the driver has read, if it has one.
+fn text_of_reply(conn: &Conn) -> Option<&[u8]> {
+    conn.last_ok_packet().and_then(|ok| ok.info_ref()).filter(|text| !text.is_empty())
+}
+
+/// The rows of a result; `None` when the reply is no result at all.
+async fn rows_of<P: Protocol>(result: QueryResult<'_, '_, P>) -> mysql_async::Result<Option<Vec<Row>>> {
+    if result.columns_ref().is_empty() {
+        result.drop_result().await?;
+        return Ok(None);
+    }
+    result.collect_and_drop().await.map(Some)
 }
 
 async fn bounded<T>(limit: Duration, work: impl Future<Output = mysql_async::Result<T>>) -> Result<T, Failure> {
