@@ -252,6 +252,16 @@ fn a_connection_can_be_refused_in_every_way() {
 }
 
 #[test]
+fn a_server_can_be_made_to_look_like_another() {
+    let database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let mut client = through(&proxy, &database);
+    proxy.rule(When::command(|command| command.sql == "SELECT VERSION()").times(1), Fault::Instead("SELECT '10.5.29-MariaDB'".to_owned()));
+    assert_eq!(client.text("SELECT VERSION()"), "10.5.29-MariaDB");
+    assert_eq!(client.text("SELECT VERSION()"), server::shared().version());
+}
+
+#[test]
 fn the_found_rows_flag_is_the_proxys_to_set() {
     let mut database = Database::new();
     let uid = database.insert(&Run::running("worker:a", 5_000));

@@ -102,6 +102,8 @@ pub enum Fault {
     Refuse(u16),
     /// The server has executed the command; the client gets this error all the same.
     RefuseAfter(u16),
+    /// The server gets this statement in place of a query or of the text to prepare: it looks like another server then.
+    Instead(String),
     /// Nothing happens; the rule only counts.
     Watch,
 }
@@ -109,7 +111,7 @@ pub enum Fault {
 impl Fault {
     fn is_after(&self) -> bool {
         match self {
-            Self::CutBefore | Self::HoldRequest | Self::DelayRequest(_) | Self::Silence | Self::Refuse(_) => false,
+            Self::CutBefore | Self::HoldRequest | Self::DelayRequest(_) | Self::Silence | Self::Refuse(_) | Self::Instead(_) => false,
             Self::CutAfter
             | Self::CutWithin(_)
             | Self::HoldReply
@@ -689,7 +691,7 @@ impl Link {
     }
 
     fn exchange(&mut self) -> io::Result<()> {
-        let request = Packet::read(&mut self.client)?;
+        let mut request = Packet::read(&mut self.client)?;
         let command = self.understand(&request.payload)?;
         let (fault, rule) = self.pick(&command);
         // A rule that waits for the reply has fired when the reply is there: then the server has executed the command for certain.
@@ -716,6 +718,11 @@ impl Link {
             }
             Fault::HoldRequest => self.hold(rule)?,
             Fault::DelayRequest(time) => self.pause(*time)?,
+            Fault::Instead(sql) => {
+                assert!(matches!(command.kind, Kind::Query | Kind::Prepare), "a text can be replaced, not {command:?}");
+                request.payload.truncate(1);
+                request.payload.extend_from_slice(sql.as_bytes());
+            }
             _ => {}
         }
         self.send_server(&request.bytes())?;
