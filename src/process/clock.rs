@@ -12,7 +12,6 @@ const COUNTS_SUSPEND: libc::clockid_t = libc::CLOCK_MONOTONIC;
 const COUNTS_SUSPEND: libc::clockid_t = libc::CLOCK_BOOTTIME;
 
 /// Nanoseconds since some moment before the process. No system call on Linux: the kernel's page answers.
-
 pub(super) fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is writable. The call cannot fail: the clock exists since Linux 2.6.39.
