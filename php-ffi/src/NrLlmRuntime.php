@@ -257,7 +257,7 @@ if (!class_exists(NrLlmRuntime::class, false)) {
         {
             $options = Json::encode($options);
 
-            return Values::make(NrLlmLease::class, new Lease($runUid, $claimedBy, Call::handle('NrllmLease', 'nrllm_keep_lease', Values::of($this)->handle(), $runUid, $claimedBy,
+            return Values::make(NrLlmLease::class, new Lease($runUid, $claimedBy, Call::handle('NrllmKeptLease', 'nrllm_keep_lease', Values::of($this)->handle(), $runUid, $claimedBy,
                 strlen($claimedBy), $leaseSeconds, $options, strlen($options))));
         }
 

@@ -4,8 +4,8 @@ use std::ffi::c_char;
 
 use super::error::{NrllmError, NrllmStatus, guard};
 use super::memory::{Out, bytes};
-use super::runtime;
-use crate::process::{identity, sessions};
+use super::{lease, runtime};
+use crate::process::{identity, keeper, sessions};
 use crate::run::argument;
 use crate::run::backoff;
 
@@ -52,6 +52,8 @@ pub extern "C" fn nrllm_reset() {
     // SAFETY: NULL takes no error.
     unsafe {
         guard(std::ptr::null_mut(), || {
+            keeper::end_all();
+            drop(lease::LEASES.remove_all());
             runtime::RUNTIMES.remove_all();
             sessions::close_all();
             Ok(())

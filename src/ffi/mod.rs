@@ -7,6 +7,7 @@ pub mod error;
 pub mod failure;
 mod handle;
 mod input;
+pub mod lease;
 pub mod library;
 pub mod memory;
 pub mod runtime;

@@ -98,6 +98,12 @@ typedef enum {
 typedef struct NrllmError NrllmError;
 
 /**
+ * A lease that a thread of this library keeps renewing. A handle may be used by any thread; in a forked child its state is
+ * "stopped", and the parent's lease goes on.
+ */
+typedef struct NrllmKeptLease NrllmKeptLease;
+
+/**
  * A set of settings. Handles of equal settings share one connection per process, opened by the first call that needs it. A handle
  * may be used by any thread, by several at once (their calls wait for each other), and after a fork by the child, which opens a
  * connection of its own.
@@ -481,3 +487,99 @@ NrllmStatus nrllm_classify_failure(int32_t failure_type,
                                    size_t error_class_length,
                                    char **failure,
                                    NrllmError **error);
+
+/**
+ * Renews a lease once, then keeps renewing it from a thread of this library, on a connection of its own, until it is released.
+ *
+ * `claimed_by`: the owner, 1 to 64 characters of UTF-8, compared byte by byte. `lease_seconds`: how far each beat extends the lease, at
+ * least 2. `options`: NULL, or a JSON object with `everyMs` (between two beats: a third of the lease; from 100 to half the lease),
+ * `maxSilentSeconds` (3600: without a step for so long the beats stop), `maxSeconds` (86400: after so long they stop for good);
+ * `interruptOnLoss` may only be false: nothing but the PHP extension can interrupt PHP. `lease` receives the handle, freed with
+ * `nrllm_kept_lease_free()`. `NRLLM_STATUS_LEASE_LOST`: `claimed_by` does not own the run; `NRLLM_STATUS_RUN_CANCELLED`: it was
+ * cancelled. Any thread may call it; the thread of the library has all signals blocked and calls nothing of the caller's.
+ *
+ * # Safety
+ *
+ * The texts point to that many bytes; `lease` and `error` are places that may be written; each may be NULL.
+ */
+NrllmStatus nrllm_keep_lease(const NrllmRuntime *runtime,
+                             int64_t run_uid,
+                             const char *claimed_by,
+                             size_t claimed_by_length,
+                             int64_t lease_seconds,
+                             const char *options,
+                             size_t options_length,
+                             NrllmKeptLease **lease,
+                             NrllmError **error);
+
+/**
+ * Releases a lease and frees its handle. NULL, and a handle that was freed already, are ignored. Any thread may call it.
+ */
+void nrllm_kept_lease_free(NrllmKeptLease *lease);
+
+/**
+ * Stops the beats: "held" and "unknown" become "stopped". The row is left as it is. May be called again. Any thread may call it.
+ *
+ * # Safety
+ *
+ * `error` is a place that may be written, or NULL.
+ */
+NrllmStatus nrllm_kept_lease_release(const NrllmKeptLease *lease, NrllmError **error);
+
+/**
+ * Says that progress was made: `maxSilentSeconds` counts from here. `NRLLM_STATUS_LEASE_LOST` when the lease is lost or stopped (the
+ * message says why), `NRLLM_STATUS_RUN_CANCELLED` when the run was cancelled. Reads memory and a clock only. Any thread may call it.
+ *
+ * # Safety
+ *
+ * `error` is a place that may be written, or NULL.
+ */
+NrllmStatus nrllm_kept_lease_step(const NrllmKeptLease *lease, NrllmError **error);
+
+/**
+ * How the lease stands: "held", "unknown" (the last beat failed, the deadline has not passed), "lost", "cancelled" or "stopped"; the last
+ * three are final. Reads memory and a clock only. `state` receives the text, freed with `nrllm_string_free()`. Any thread may ask.
+ *
+ * # Safety
+ *
+ * `state` and `error` are places that may be written; each may be NULL.
+ */
+NrllmStatus nrllm_kept_lease_state(const NrllmKeptLease *lease, char **state, NrllmError **error);
+
+/**
+ * Whether the run is still this process's: true exactly in "held" and "unknown". Reads memory and a clock only. Any thread may ask.
+ *
+ * # Safety
+ *
+ * `held` and `error` are places that may be written; each may be NULL.
+ */
+NrllmStatus nrllm_kept_lease_is_held(const NrllmKeptLease *lease, bool *held, NrllmError **error);
+
+/**
+ * Milliseconds until the lease runs out, counted from when the last successful beat was sent; 0 outside "held" and "unknown". Reads
+ * memory and a clock only. Any thread may ask.
+ *
+ * # Safety
+ *
+ * `milliseconds` and `error` are places that may be written; each may be NULL.
+ */
+NrllmStatus nrllm_kept_lease_remaining_ms(const NrllmKeptLease *lease, int64_t *milliseconds, NrllmError **error);
+
+/**
+ * How many beats succeeded, the first renewal included. Reads memory only. Any thread may ask.
+ *
+ * # Safety
+ *
+ * `beats` and `error` are places that may be written; each may be NULL.
+ */
+NrllmStatus nrllm_kept_lease_beats(const NrllmKeptLease *lease, int64_t *beats, NrllmError **error);
+
+/**
+ * Why the last beat failed, or which limit ended the beats. `message` receives the text, freed with `nrllm_string_free()`, or NULL when
+ * nothing went wrong. Any thread may ask.
+ *
+ * # Safety
+ *
+ * `message` and `error` are places that may be written; each may be NULL.
+ */
+NrllmStatus nrllm_kept_lease_last_error(const NrllmKeptLease *lease, char **message, NrllmError **error);
