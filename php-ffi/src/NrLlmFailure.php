@@ -43,7 +43,7 @@ if (!class_exists(NrLlmFailure::class, false)) {
         /** @internal not made by `new` */
         public function __construct()
         {
-            throw Caller::blame(new Error('You cannot instantiate this class from PHP.'));
+            throw Caller::blame(new Exception('You cannot instantiate this class from PHP.'));
         }
 
         /**

@@ -100,7 +100,8 @@ pub unsafe extern "C" fn nrllm_backoff_ms(requeue_count: i64, milliseconds: *mut
     unsafe {
         guard(error, || {
             let answer = Out::new("milliseconds", milliseconds, 0)?;
-            let count = argument::requeue_count(requeue_count)?;
+            // Any count has a backoff, also one that no row can hold.
+            let count = argument::requeue_count(requeue_count.min(argument::MAX_U32))?;
             let wait = backoff::backoff_ms(count, backoff::REQUEUE_BACKOFF_MS, backoff::REQUEUE_BACKOFF_CAP_MS);
             answer.set(i64::try_from(wait).unwrap_or(i64::MAX));
             Ok(())

@@ -6,6 +6,7 @@ namespace NrLlmRuntime\Ffi;
 
 use FFI;
 use FFI\CData;
+use FFI\CType;
 
 /**
  * A call of the library: a place for the answer, a place for the error, and the error as an exception. The places are made anew for each
@@ -25,11 +26,19 @@ final class Call
         6 => \NrLlmRunCancelledException::class,
     ];
 
+    /**
+     * The types of the places, by name. They live as long as the library is loaded: a pointer to a place refers to the type of the place, and
+     * one that stays behind in the trace of an exception (of a signal handler, say) would refer to freed memory.
+     *
+     * @var array<string, CType>
+     */
+    private static array $types = [];
+
     /** A function that answers true or false. */
     public static function flag(string $function, #[\SensitiveParameter] mixed ...$arguments): bool
     {
         $ffi = Library::ffi();
-        $answer = $ffi->new('bool');
+        $answer = self::place($ffi, 'bool');
         self::run($ffi, $function, $arguments, FFI::addr($answer));
 
         return $answer->cdata;
@@ -39,7 +48,7 @@ final class Call
     public static function integer(string $function, #[\SensitiveParameter] mixed ...$arguments): int
     {
         $ffi = Library::ffi();
-        $answer = $ffi->new('int64_t');
+        $answer = self::place($ffi, 'int64_t');
         self::run($ffi, $function, $arguments, FFI::addr($answer));
 
         return $answer->cdata;
@@ -49,7 +58,7 @@ final class Call
     public static function text(string $function, #[\SensitiveParameter] mixed ...$arguments): ?string
     {
         $ffi = Library::ffi();
-        $answer = $ffi->new('char *');
+        $answer = self::place($ffi, 'char *');
         self::run($ffi, $function, $arguments, FFI::addr($answer));
         if (FFI::isNull($answer)) {
             return null;
@@ -74,7 +83,7 @@ final class Call
     public static function handle(string $type, string $function, #[\SensitiveParameter] mixed ...$arguments): CData
     {
         $ffi = Library::ffi();
-        $answer = $ffi->new("$type *");
+        $answer = self::place($ffi, "$type *");
         self::run($ffi, $function, $arguments, FFI::addr($answer));
 
         return $answer;
@@ -92,15 +101,20 @@ final class Call
         if ($number === null) {
             return null;
         }
-        $place = Library::ffi()->new('int64_t[1]');
+        $place = self::place(Library::ffi(), 'int64_t[1]');
         $place[0] = $number;
 
         return $place;
     }
 
-    private static function run(FFI $ffi, string $function, #[\SensitiveParameter] array $arguments, CData ...$answer): void
+    private static function place(FFI $ffi, string $type): CData
     {
-        $error = $ffi->new('NrllmError *');
+        return $ffi->new(self::$types[$type] ??= $ffi->type($type));
+    }
+
+    private static function run(FFI $ffi, string $function, #[\SensitiveParameter] array $arguments, #[\SensitiveParameter] CData ...$answer): void
+    {
+        $error = self::place($ffi, 'NrllmError *');
         $status = $ffi->$function(...$arguments, ...$answer, ...[FFI::addr($error)]);
         Ending::called($ffi);
         if ($status !== 0) {
