@@ -111,7 +111,7 @@ pub(super) async fn check(session: &mut Session, context: Context<'_>, wake_up: 
     }
     let name = wake_up.table.quoted();
     let facts = session.table(&wake_up.table).await.map_err(|error| match error.code {
-        1146 | 1051 => Error::configuration(format!(
+        1146 | 1051 | 1049 => Error::configuration(format!(
             "wakeUp['table']: there is no table {name}; it has to be the doctrine transport's table, in the run's own database"
         ))
         .with_code(error.code),

@@ -12,3 +12,5 @@ mod recovery;
 mod replies;
 mod subject;
 mod support_checks;
+mod waiting;
+mod wakeup;
