@@ -165,20 +165,30 @@ impl Session {
     async fn execute_once(&mut self, sql: &str, params: Params) -> Result<Reply> {
         let live = self.live().await?;
         let limit = live.limits.client;
-        let before = text_of_reply(&live.conn).map(<[u8]>::as_ptr);
         let outcome = bounded(limit, async {
+            let conn = &mut live.conn;
+            // Prepared first, so that between `before` and the reply there is one OK packet: that of this execution.
             match params {
-                Params::Empty => live.conn.query_drop(sql).await,
-                params => live.conn.exec_drop(sql, params).await,
+                Params::Empty => {
+                    let before = address(text_of_reply(conn));
+                    conn.query_drop(sql).await?;
+                    Ok(before)
+                }
+                params => {
+                    let statement = conn.prep(sql).await?;
+                    let before = address(text_of_reply(conn));
+                    conn.exec_drop(&statement, params).await?;
+                    Ok(before)
+                }
             }
         })
         .await;
         match outcome {
-            Ok(()) => {
+            Ok(before) => {
                 let text = text_of_reply(&live.conn);
                 // The driver passes over an OK packet that it cannot read, and still shows the one before. A new text lies
                 // elsewhere in memory, since the driver makes it before it drops the old one.
-                if text.is_some() && text.map(<[u8]>::as_ptr) == before {
+                if text.is_some() && address(text) == before {
                     return Err(self.failed(unreadable()));
                 }
                 Ok(Reply { matched: text.and_then(first_integer) })
@@ -427,6 +437,11 @@ fn unreadable() -> Failure {
 /// The text of the last OK packet that the driver has read, if it has one.
 fn text_of_reply(conn: &Conn) -> Option<&[u8]> {
     conn.last_ok_packet().and_then(|ok| ok.info_ref()).filter(|text| !text.is_empty())
+}
+
+/// Where a text lies in memory; 0 for none.
+fn address(text: Option<&[u8]>) -> usize {
+    text.map_or(0, |text| text.as_ptr().addr())
 }
 
 /// The rows of a result; `None` when the reply is no result at all.
