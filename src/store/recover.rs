@@ -12,7 +12,7 @@ use super::guarded::unknown;
 use super::outbox::{self, Available, WakeUp, Written};
 use super::requeue;
 use super::row::{bytes, count, flag, text};
-use super::session::{Session, params};
+use super::session::{ATTEMPTS, Session, params, pause};
 use super::table::TableFacts;
 use crate::run::decision::{self, Decision, Facts};
 use crate::run::failure::Failure;
@@ -62,9 +62,6 @@ struct Planned {
     written: Option<Written>,
 }
 
-/// How often a transaction is tried that meets deadlocks.
-const ATTEMPTS: u32 = 5;
-
 /// Recovers a failed run that the caller holds: requeues it with backoff, or dead-letters it.
 ///
 /// # Errors
@@ -84,6 +81,7 @@ pub async fn recover_failure(
         let facts = session.table(context.table()).await?;
         facts.require(requeue::COLUMNS)?;
         facts.require(dead_letter::COLUMNS)?;
+        facts.check_storable("claimed_by", "claimedBy", owner)?;
         facts.require(&[
             "uuid",
             "iterations",
@@ -116,7 +114,7 @@ pub async fn recover_failure(
                 } else if error.fate == Fate::Lost && again {
                     // Lost before the commit: the server rolls back, and it may be tried again.
                     reconnected = true;
-                } else if error.is_transient() && error.code != 1205 && attempt < ATTEMPTS {
+                } else if error.is_transient() && !error.waited() && attempt < ATTEMPTS {
                     pause(attempt).await;
                     attempt += 1;
                 } else {
@@ -125,14 +123,6 @@ pub async fn recover_failure(
             }
         }
     }
-}
-
-/// Waits a random time before the next attempt, longer from attempt to attempt: 1 to 20 ms, then 2 to 40 ms, and so on.
-pub(super) async fn pause(attempt: u32) {
-    let random = getrandom::u32().unwrap_or(0x8000_0000);
-    let spread = 20_000_u64 << attempt.min(6);
-    let micros = 1_000 + u64::from(random) * spread / 4_294_967_296;
-    tokio::time::sleep(std::time::Duration::from_micros(micros)).await;
 }
 
 #[allow(clippy::too_many_arguments, reason = "one transaction in one place")]

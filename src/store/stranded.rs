@@ -14,9 +14,9 @@ use super::context::{Context, uid_list};
 use super::due::{self, due_sql, last_touched, queued_seconds};
 use super::error::{Error, Fate, Result};
 use super::outbox::{self, Available, FITTING, UUID, WakeUp, Written};
-use super::recover::pause;
 use super::row::{count, signed, text, unsigned};
-use super::session::{Session, idempotent};
+use super::server::Locking;
+use super::session::{ATTEMPTS, Session, idempotent, pause};
 
 /// What a sweep is asked to do.
 #[derive(Debug, Clone, Default)]
@@ -79,8 +79,8 @@ const EXAMINED_PER_LIMIT: u64 = 10;
 const BEHIND_SKIPPED: Duration = Duration::from_secs(10);
 /// The most candidates that one listing brings.
 const LISTING: u64 = 10_000;
-/// How often a chunk is tried before it is halved.
-const ATTEMPTS: u32 = 4;
+/// How many where a locked row can only be waited for: each halving costs a second there.
+const CHUNK_WHERE_LOCKS_ARE_WAITED_FOR: usize = 16;
 /// How often a sweep goes on with a new connection.
 const RECONNECTS: u32 = 3;
 
@@ -94,10 +94,23 @@ const RECONNECTS: u32 = 3;
 /// behind chunks that were claimed already ends the sweep with those, for the caller has to wake them.
 pub async fn stranded_runs(session: &mut Session, context: Context<'_>, request: &Request) -> Result<Vec<Stranded>> {
     let now = request.now.unwrap_or(context.time);
-    let mut sweep = Sweep { context, request, now, claimed: Vec::new(), reconnects: RECONNECTS, outbox_blocked: false };
+    let mut sweep = Sweep {
+        context,
+        request,
+        now,
+        claimed: Vec::new(),
+        reconnects: RECONNECTS,
+        outbox_blocked: false,
+        short_waits: 0,
+        started: Instant::now(),
+    };
     sweep.check(session).await?;
     if now > 0 {
-        match sweep.run(session).await {
+        let outcome = sweep.run(session).await;
+        if sweep.short_waits == session.generation() && session.is_open() && session.restore_lock_waits().await.is_err() {
+            session.discard();
+        }
+        match outcome {
             Err(_) if !sweep.claimed.is_empty() => {}
             outcome => outcome?,
         }
@@ -111,7 +124,11 @@ struct Sweep<'a> {
     now: i64,
     claimed: Vec<Stranded>,
     reconnects: u32,
+    /// The message table was waited for in vain.
     outbox_blocked: bool,
+    /// The connection (by its number) whose lock waits were shortened, where locked rows can only be waited for.
+    short_waits: u64,
+    started: Instant,
 }
 
 impl Sweep<'_> {
@@ -131,8 +148,7 @@ impl Sweep<'_> {
         let most = limit.saturating_mul(EXAMINED_PER_LIMIT);
         let mut examined = 0;
         let mut after = None;
-        let started = Instant::now();
-        while (self.claimed.len() as u64) < limit && examined < most && (examined == 0 || started.elapsed() < BEHIND_SKIPPED) {
+        while (self.claimed.len() as u64) < limit && examined < most && (examined == 0 || self.started.elapsed() < BEHIND_SKIPPED) {
             let wanted = (limit - self.claimed.len() as u64).min(most - examined).min(LISTING);
             let listed = self.listing(session, after, wanted).await?;
             let Some(last) = listed.last() else { break };
@@ -171,10 +187,15 @@ impl Sweep<'_> {
     /// Claims candidates in chunks. A chunk that keeps failing is halved, down to the one run that is to blame; that one waits for the
     /// next sweep.
     async fn claim(&mut self, session: &mut Session, candidates: Vec<Candidate>) -> Result<()> {
-        let size = session.server().await?.chunk_size().min(CHUNK);
+        let server = session.server().await?;
+        let waits = server.locking == Locking::Wait;
+        let size = server.chunk_size().min(if waits { CHUNK_WHERE_LOCKS_ARE_WAITED_FOR } else { CHUNK });
         let mut chunks: Vec<Vec<Candidate>> = candidates.chunks(size).map(<[Candidate]>::to_vec).collect();
         chunks.reverse();
         while let Some(chunk) = chunks.pop() {
+            if waits && self.started.elapsed() > BEHIND_SKIPPED {
+                break;
+            }
             if let Err(error) = self.claim_chunk(session, &chunk).await {
                 if !error.is_transient() || self.outbox_blocked {
                     return Err(error);
@@ -202,7 +223,6 @@ impl Sweep<'_> {
                 Err(error) => {
                     session.rollback().await;
                     self.outbox_blocked = attempt.outbox_blocked;
-                    let waits = matches!(error.code, 1205 | 3572);
                     if attempt.committing && !error.is_transient() {
                         match self.read_back(session, attempt).await {
                             Ok(true) => return Ok(()),
@@ -218,7 +238,7 @@ impl Sweep<'_> {
                         self.reconnects -= 1;
                     } else if error.code == 1064 && session.degrade_locking() {
                         // A server, or a proxy, that does not know how to pass over locked rows.
-                    } else if error.is_transient() && tries < ATTEMPTS && !(waits && (chunk.len() > 1 || self.outbox_blocked)) {
+                    } else if error.is_transient() && !error.waited() && tries < ATTEMPTS {
                         pause(tries).await;
                         tries += 1;
                     } else {
@@ -240,11 +260,15 @@ impl Sweep<'_> {
     }
 
     /// Locks, marks, writes the messages and commits; five statements.
-    async fn try_chunk(&self, session: &mut Session, chunk: &[Candidate], attempt: &mut Attempt) -> Result<()> {
+    async fn try_chunk(&mut self, session: &mut Session, chunk: &[Candidate], attempt: &mut Attempt) -> Result<()> {
         let table = self.context.quoted();
         let locking = session.locking().await?;
         let mut uids: Vec<u64> = chunk.iter().map(|candidate| candidate.uid).collect();
         uids.sort_unstable();
+        if locking == Locking::Wait && self.short_waits != session.generation() {
+            session.shorten_lock_waits().await?;
+            self.short_waits = session.generation();
+        }
         session.begin().await?;
         // The mark is read here, so that it is known what the row shows afterwards, whatever clock counts.
         let sql = format!(
@@ -280,7 +304,7 @@ impl Sweep<'_> {
         }
         if let Some(wake_up) = &self.request.wake_up {
             let inserted = outbox::insert(session, self.context, wake_up, &uids, Available::AtOnce).await;
-            attempt.outbox_blocked = inserted.as_ref().is_err_and(|error| error.code == 1205);
+            attempt.outbox_blocked = inserted.as_ref().is_err_and(Error::waited);
             attempt.written = inserted?;
         }
         attempt.committing = true;

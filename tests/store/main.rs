@@ -6,10 +6,15 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod any_bytes;
+mod clock;
+mod load;
 mod ownership;
+mod process_wide;
 mod reaping;
 mod recovery;
 mod replies;
+mod shapes;
 mod subject;
 mod support_checks;
 mod waiting;

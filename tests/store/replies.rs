@@ -197,7 +197,7 @@ fn target(database: &mut Database, operation: &Operation) -> (i64, String) {
 
 /// One operation with one fault at one of its commands.
 fn try_fault(database: &mut Database, proxy: &Proxy, operation: &Operation, warm: bool, nth: usize, fault: &Fault, why: &str) {
-    let mut subject = Subject::limits(proxy.endpoint(), database.name(), 2_000, 2_000);
+    let mut subject = Subject::limits(proxy.endpoint(), database.name(), 5_000, 4_000);
     if warm {
         let uid = database.insert(&Run::queued());
         subject.lease_state(uid, OWNER).unwrap();
@@ -346,6 +346,38 @@ fn p14_a_run_that_moved_on_meanwhile_is_not_claimed() {
 }
 
 #[test]
+fn p09_a_deadlock_of_a_single_statement_is_tried_again() {
+    let mut database = Database::new();
+    for operation in operations() {
+        let part = if operation.name == "leaseState" { "SELECT status" } else { "UPDATE " };
+        let write = || When::command(move |command| command.is_statement() && command.sql.starts_with(part));
+        for code in [1213, 1020] {
+            let why = format!("{}, {code}", operation.name);
+            let proxy = Proxy::start(database.endpoint());
+            let mut subject = Subject::through(&proxy, &database);
+            let (uid, uuid) = target(&mut database, &operation);
+            let rule = proxy.rule(write().times(2), Fault::Refuse(code));
+            let done = (operation.call)(&mut subject, uid, &uuid).unwrap_or_else(|error| panic!("{why}: {error:?}"));
+            assert_eq!((rule.hits(), done), (2, (operation.effect)(&mut database, uid)), "{why}");
+            assert!(done || operation.name == "leaseState", "{why}");
+
+            // It is tried a few times and not for ever, and whatever comes of it is told.
+            let (uid, uuid) = target(&mut database, &operation);
+            let rule = proxy.rule(write().always(), Fault::Refuse(code));
+            let outcome = (operation.call)(&mut subject, uid, &uuid);
+            assert!((2..=60).contains(&rule.hits()), "{why}: {} times", rule.hits());
+            rule.cancel();
+            match outcome {
+                Ok(done) => assert!(!done && operation.name.starts_with("reap"), "{why}: a reaper reports the run as skipped"),
+                Err(error) => assert_eq!(error.code, code, "{why}"),
+            }
+            assert!(!(operation.effect)(&mut database, uid), "{why}");
+            next_questions(&mut subject, &mut database, &why);
+        }
+    }
+}
+
+#[test]
 fn a_reply_that_cannot_be_read_is_not_taken_for_the_one_before() {
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
@@ -380,20 +412,20 @@ fn an_ok_packet_is_no_answer_to_a_question() {
 fn p21_a_silent_server_costs_the_time_limit_and_the_connection() {
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
-    let mut subject = Subject::limits(proxy.endpoint(), database.name(), 600, 400);
+    let mut subject = Subject::limits(proxy.endpoint(), database.name(), 1_500, 1_000);
     let uid = database.insert(&held());
     let answer = |subject: &mut Subject| subject.renew(uid, OWNER, LEASE);
 
     proxy.welcome(Welcome::Silence, 1);
     let (error, took) = timed(|| error_of(Kind::Connection, answer(&mut subject)));
     assert!(error.message.contains("connectTimeoutMs"), "{error}");
-    assert!((600..3_000).contains(&took), "{took} ms");
+    assert!((1_500..10_000).contains(&took), "{took} ms");
 
     assert!(answer(&mut subject).unwrap());
     let rule = proxy.rule(When::statement("UPDATE "), Fault::Silence);
     let (error, took) = timed(|| error_of(Kind::Connection, answer(&mut subject)));
     assert!(error.message.contains("queryTimeoutMs"), "{error}");
-    assert!((400..3_000).contains(&took), "{took} ms");
+    assert!((1_000..10_000).contains(&took), "{took} ms");
     assert_eq!(rule.hits(), 1, "not asked a second time: the time is up");
     assert!(answer(&mut subject).unwrap());
     assert_eq!(proxy.connections(), 3);
@@ -403,7 +435,7 @@ fn p21_a_silent_server_costs_the_time_limit_and_the_connection() {
 fn p21_a_late_reply_is_never_the_answer_to_the_next_question() {
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
-    let mut subject = Subject::limits(proxy.endpoint(), database.name(), 2_000, 300);
+    let mut subject = Subject::limits(proxy.endpoint(), database.name(), 3_000, 1_000);
     let held = database.insert(&held());
     let taken = database.insert(&Run::running(OTHER, LEASE));
     assert!(subject.renew(held, OWNER, LEASE).unwrap());
@@ -426,11 +458,11 @@ fn p21_a_claim_whose_client_gave_up_never_takes_effect_later() {
         assert_eq!(subject.lease_state(uid, OWNER).unwrap(), "requeued");
         peer.hold(uid);
         let (error, took) = timed(|| error_of(Kind::Connection, subject.claim(uid, OWNER, LEASE)));
-        assert!(took < query_ms as u128 + 2_500, "{took} ms of {query_ms}");
+        assert!(took < query_ms as u128 + 6_000, "{took} ms of {query_ms}");
         peer.let_go();
         // Nothing of the claim is left on the server that could still happen: then the row cannot change any more.
-        let left = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'UPDATE%tx_nrllm_agentrun%'";
-        assert_eq!(database.client().number(left), 0, "{query_ms} ms: {error}");
+        let left: Vec<_> = server.connections().into_iter().filter(|connection| connection.statement.contains("UPDATE")).collect();
+        assert!(left.is_empty(), "{query_ms} ms: {error}, {left:?}");
         let mut observer = database.connect();
         observer.run("START TRANSACTION");
         let row = observer.maps(&format!("SELECT * FROM tx_nrllm_agentrun WHERE uid = {uid} FOR UPDATE")).remove(0);
@@ -448,19 +480,15 @@ fn p21_a_vanished_server_is_reconnected_once_and_with_the_sessions_settings() {
     let mut database = Database::on(&server, &Shape::default());
     let uid = database.insert(&held());
     let mut subject = Subject::on(&database);
-    let mut admin = server.client();
-    let own = admin.id();
+    let own = database.client().id();
     for round in 0..3 {
         assert!(subject.renew(uid, OWNER, LEASE + round).unwrap());
         assert_eq!(database.get(uid, "lease_expires"), (LEASE + round).to_string(), "committed");
-        // The site's administrator, or wait_timeout, ends the connection between two calls.
-        let keep = database.client().id();
-        for row in admin.rows("SELECT id FROM information_schema.processlist WHERE user = CURRENT_USER() OR user LIKE 'nrllm%'") {
-            let id: u64 = String::from_utf8(row[0].clone().unwrap()).unwrap().parse().unwrap();
-            if id != own && id != keep {
-                admin.run(&format!("KILL {id}"));
-            }
-        }
+        // The site's administrator ends the connection between two calls.
+        let mut others = server.connections();
+        others.retain(|other| other.id != own && other.database == database.name());
+        assert_eq!(others.len(), 1, "{others:?}");
+        database.client().run(&format!("KILL {}", others[0].id));
     }
     assert!(subject.renew(uid, OWNER, LEASE).unwrap());
     assert_eq!(subject.session.generation(), 4, "one connection after the other");
@@ -474,9 +502,10 @@ fn p21_wait_timeout_between_two_calls_is_no_error() {
     let uid = database.insert(&Run::queued());
     let mut subject = Subject::on(&database);
     assert_eq!(subject.lease_state(uid, OWNER).unwrap(), "requeued");
+    let own = database.client().id();
     // The server says when it has closed the idle connection.
     let gone = std::time::Instant::now();
-    while database.client().number("SELECT COUNT(*) FROM information_schema.processlist WHERE command = 'Sleep'") > 0 {
+    while server.connections().iter().any(|connection| connection.database == database.name() && connection.id != own) {
         assert!(gone.elapsed() < crate::support::PATIENCE);
     }
     assert!(subject.claim(uid, OWNER, LEASE).unwrap());
@@ -547,7 +576,7 @@ fn p21_a_server_that_cannot_be_reached_says_where_it_was_looked_for() {
     assert_eq!(error.code, 1040);
     for welcome in [Welcome::Cut, Welcome::CutAtLogin, Welcome::Garbage(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec())] {
         proxy.welcome(welcome.clone(), 1);
-        let mut subject = Subject::limits(proxy.endpoint(), database.name(), 700, 700);
+        let mut subject = Subject::limits(proxy.endpoint(), database.name(), 1_500, 1_500);
         error_of(Kind::Connection, subject.renew(uid, OWNER, LEASE));
         assert!(subject.renew(uid, OWNER, LEASE).unwrap(), "after {welcome:?}");
     }

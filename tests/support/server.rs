@@ -38,6 +38,17 @@ pub struct Server {
     process: Option<Process>,
 }
 
+/// A connection as the server lists it.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    pub id: u64,
+    pub database: String,
+    /// `Sleep` while it waits for a statement.
+    pub command: String,
+    /// The statement that it executes, if any.
+    pub statement: String,
+}
+
 struct Process {
     pid: libc::pid_t,
     folder: PathBuf,
@@ -152,6 +163,21 @@ impl Server {
     /// How many prepared statements the server holds, over all connections.
     pub fn prepared_statements(&self) -> u64 {
         self.global_status("Prepared_stmt_count")
+    }
+
+    /// The connections of the server, without the one that asks.
+    pub fn connections(&self) -> Vec<Connection> {
+        let mut client = self.client();
+        let own = client.id();
+        let rows = client.rows("SHOW FULL PROCESSLIST");
+        let text = |field: &Option<Vec<u8>>| String::from_utf8_lossy(field.as_deref().unwrap_or_default()).into_owned();
+        let all = rows.into_iter().map(|row| Connection {
+            id: text(&row[0]).parse().unwrap(),
+            database: text(&row[3]),
+            command: text(&row[4]),
+            statement: text(&row[7]),
+        });
+        all.filter(|connection| connection.id != own).collect()
     }
 
     /// Writes every statement of every connection to `mysql.general_log` from now on.
