@@ -48,6 +48,8 @@ struct Live {
     server: ServerFacts,
     limits: Limits,
     tables: Vec<(TableName, Arc<TableFacts>)>,
+    /// Pairs of run and message tables that were found fit for one transaction.
+    outboxes: Vec<(TableName, TableName)>,
     /// Is a transaction open?
     in_transaction: bool,
 }
@@ -58,6 +60,8 @@ pub struct Reply {
     /// How many rows matched, where the reply's text says so. Never the affected-rows count, which servers and proxies
     /// count in two ways.
     pub matched: Option<u64>,
+    /// The first id that an insert was given by the server; 0 where there is none.
+    pub insert_id: u64,
 }
 
 impl Session {
@@ -173,6 +177,18 @@ impl Session {
         live.tables.iter().find(|(name, _)| name == table).map(|(_, facts)| Arc::clone(facts))
     }
 
+    /// Was this message table found fit for the run table's transactions, on this connection?
+    pub(crate) fn knows_outbox(&self, runs: &TableName, messages: &TableName) -> bool {
+        self.live.as_ref().is_some_and(|live| live.outboxes.iter().any(|(a, b)| a == runs && b == messages))
+    }
+
+    /// Remembers that it was.
+    pub(crate) fn remember_outbox(&mut self, runs: &TableName, messages: &TableName) {
+        if let Some(live) = self.live.as_mut() {
+            live.outboxes.push((runs.clone(), messages.clone()));
+        }
+    }
+
     /// Runs a statement that returns no rows. Outside a transaction, one that meets a deadlock is tried again (rule 9).
     ///
     /// # Errors
@@ -192,23 +208,33 @@ impl Session {
     async fn execute_once(&mut self, sql: &str, params: Params) -> Result<Reply> {
         let live = self.live().await?;
         let limit = live.limits.client;
-        let before = text_of_reply(&live.conn).map(<[u8]>::as_ptr);
         let outcome = bounded(limit, async {
+            let conn = &mut live.conn;
+            // Prepared first, so that between `before` and the reply there is one OK packet: that of this execution.
             match params {
-                Params::Empty => live.conn.query_drop(sql).await,
-                params => live.conn.exec_drop(sql, params).await,
+                Params::Empty => {
+                    let before = address(text_of_reply(conn));
+                    conn.query_drop(sql).await?;
+                    Ok(before)
+                }
+                params => {
+                    let statement = conn.prep(sql).await?;
+                    let before = address(text_of_reply(conn));
+                    conn.exec_drop(&statement, params).await?;
+                    Ok(before)
+                }
             }
         })
         .await;
         match outcome {
-            Ok(()) => {
+            Ok(before) => {
                 let text = text_of_reply(&live.conn);
                 // The driver passes over an OK packet that it cannot read, and still shows the one before. A new text lies
                 // elsewhere in memory, since the driver makes it before it drops the old one.
-                if text.is_some() && text.map(<[u8]>::as_ptr) == before {
+                if text.is_some() && address(text) == before {
                     return Err(self.failed(unreadable()));
                 }
-                Ok(Reply { matched: text.and_then(first_integer) })
+                Ok(Reply { matched: text.and_then(first_integer), insert_id: live.conn.last_insert_id().unwrap_or(0) })
             }
             Err(failure) => Err(self.failed(failure)),
         }
@@ -341,6 +367,7 @@ impl Session {
                 server,
                 limits,
                 tables: Vec::new(),
+                outboxes: Vec::new(),
                 in_transaction: false,
             })
         })
@@ -413,10 +440,11 @@ impl Session {
                 let (mapped, ends) = server_error(error.code, &error.message);
                 if ends {
                     self.discard();
-                } else if error.code == 1054 {
-                    // The table changed under the session: ask again what it has.
+                } else if matches!(error.code, 1054 | 1146) {
+                    // A table changed under the session: ask again what it has.
                     if let Some(live) = self.live.as_mut() {
                         live.tables.clear();
+                        live.outboxes.clear();
                     }
                 }
                 mapped
@@ -454,6 +482,11 @@ fn unreadable() -> Failure {
 /// The text of the last OK packet that the driver has read, if it has one.
 fn text_of_reply(conn: &Conn) -> Option<&[u8]> {
     conn.last_ok_packet().and_then(|ok| ok.info_ref()).filter(|text| !text.is_empty())
+}
+
+/// Where a text lies in memory; 0 for none.
+fn address(text: Option<&[u8]>) -> usize {
+    text.map_or(0, |text| text.as_ptr().addr())
 }
 
 /// The rows of a result; `None` when the reply is no result at all.

@@ -17,3 +17,5 @@ mod replies;
 mod shapes;
 mod subject;
 mod support_checks;
+mod waiting;
+mod wakeup;
