@@ -433,6 +433,40 @@ NrllmStatus nrllm_fail_undispatched(const NrllmRuntime *runtime,
                                     NrllmError **error);
 
 /**
+ * Claims the waking of queued runs with a stored request that nothing woke: those that were due `older_than_seconds` before `now`, oldest
+ * first. They are marked, so that two sweeps share them and another one within that time finds none.
+ *
+ * `older_than_seconds`: 0 to 4 294 967 295. `limit`: at least 1. `now`: NULL for the time of the call, or unix seconds. `wake_up`: NULL, or
+ * a JSON object as for `nrllm_recover_failure()`, the message that is written with the mark. `runs` receives a list of `{"uid", "uuid",
+ * "requeueCount", "queuedSeconds", "wokenUp"}` as JSON, freed with `nrllm_string_free()`; the caller wakes those that are not woken up.
+ *
+ * # Safety
+ *
+ * `now` is NULL or may be read, `wake_up` points to that many bytes; `runs` and `error` are places that may be written; each may be NULL.
+ */
+NrllmStatus nrllm_stranded_runs(const NrllmRuntime *runtime,
+                                int64_t older_than_seconds,
+                                int64_t limit,
+                                const int64_t *now,
+                                const char *wake_up,
+                                size_t wake_up_length,
+                                char **runs,
+                                NrllmError **error);
+
+/**
+ * Queued runs with a stored request whose backoff is over, oldest first: for a worker without a message bus. Nothing is taken and nothing
+ * locked; the claim decides.
+ *
+ * `limit`: at least 1. `now`: NULL for the time of the call, or unix seconds. `runs` receives a list of `{"uid", "uuid", "requeueCount",
+ * "queuedSeconds"}` as JSON, freed with `nrllm_string_free()`.
+ *
+ * # Safety
+ *
+ * `now` is NULL or may be read; `runs` and `error` are places that may be written; each may be NULL.
+ */
+NrllmStatus nrllm_due_runs(const NrllmRuntime *runtime, int64_t limit, const int64_t *now, char **runs, NrllmError **error);
+
+/**
  * Cancels a run that has not ended; totals are kept, payloads and lease cleared.
  *
  * `uuid`: 1 to 36 characters of UTF-8. `cancelled` receives false when there is no such run or it has ended.

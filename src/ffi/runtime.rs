@@ -10,7 +10,7 @@ use super::failure::told;
 use super::handle::Table;
 use super::input;
 use super::memory::{Out, bytes, number, optional};
-use super::view::{RecoveryView, ReportView, StatusView};
+use super::view::{QueuedView, RecoveryView, ReportView, StatusView};
 use crate::process::sessions::{self, Key};
 use crate::run::argument::{self, ArgumentError};
 use crate::run::failure::error_class;
@@ -22,7 +22,7 @@ use crate::store::outbox::WakeUp;
 use crate::store::reap::{self, Request};
 use crate::store::session::Session;
 use crate::store::settings::{ConnectionSettings, Defaults};
-use crate::store::{cancel, claim, dead_letter, fence, lease_state, recover, renew, requeue, status, undispatched};
+use crate::store::{cancel, claim, dead_letter, due, fence, lease_state, recover, renew, requeue, status, stranded, undispatched};
 
 /// A set of settings. Handles of equal settings share one connection per process, opened by the first call that needs it. A handle
 /// may be used by any thread, by several at once (their calls wait for each other), and after a fork by the child, which opens a
@@ -479,6 +479,74 @@ pub unsafe extern "C" fn nrllm_fail_undispatched(
             let class = self::error_class(bytes("errorClass", error_class, error_class_length)?);
             answer.set(runtime.call(async |session, context| undispatched::fail_undispatched(session, context, uid, count, &class).await)?);
             Ok(())
+        })
+    }
+}
+
+/// Claims the waking of queued runs with a stored request that nothing woke: those that were due `older_than_seconds` before `now`, oldest
+/// first. They are marked, so that two sweeps share them and another one within that time finds none.
+///
+/// `older_than_seconds`: 0 to 4 294 967 295. `limit`: at least 1. `now`: NULL for the time of the call, or unix seconds. `wake_up`: NULL, or
+/// a JSON object as for `nrllm_recover_failure()`, the message that is written with the mark. `runs` receives a list of `{"uid", "uuid",
+/// "requeueCount", "queuedSeconds", "wokenUp"}` as JSON, freed with `nrllm_string_free()`; the caller wakes those that are not woken up.
+///
+/// # Safety
+///
+/// `now` is NULL or may be read, `wake_up` points to that many bytes; `runs` and `error` are places that may be written; each may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nrllm_stranded_runs(
+    runtime: *const NrllmRuntime,
+    older_than_seconds: i64,
+    limit: i64,
+    now: *const i64,
+    wake_up: *const c_char,
+    wake_up_length: usize,
+    runs: *mut *mut c_char,
+    error: *mut *mut NrllmError,
+) -> NrllmStatus {
+    // SAFETY: by this function's contract.
+    unsafe {
+        guard(error, || {
+            let answer = Out::text("runs", runs)?;
+            let runtime = self::runtime(runtime)?;
+            let request = stranded::Request {
+                older_than_seconds: argument::age_seconds("olderThanSeconds", older_than_seconds)?,
+                limit: argument::limit(limit)?,
+                now: number(now).map(argument::now).transpose()?,
+                wake_up: self::wake_up(wake_up, wake_up_length)?,
+            };
+            let runs = runtime.call(async |session, context| stranded::stranded_runs(session, context, &request).await)?;
+            answer.set_json(&runs.iter().map(QueuedView::stranded).collect::<Vec<_>>())
+        })
+    }
+}
+
+/// Queued runs with a stored request whose backoff is over, oldest first: for a worker without a message bus. Nothing is taken and nothing
+/// locked; the claim decides.
+///
+/// `limit`: at least 1. `now`: NULL for the time of the call, or unix seconds. `runs` receives a list of `{"uid", "uuid", "requeueCount",
+/// "queuedSeconds"}` as JSON, freed with `nrllm_string_free()`.
+///
+/// # Safety
+///
+/// `now` is NULL or may be read; `runs` and `error` are places that may be written; each may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nrllm_due_runs(
+    runtime: *const NrllmRuntime,
+    limit: i64,
+    now: *const i64,
+    runs: *mut *mut c_char,
+    error: *mut *mut NrllmError,
+) -> NrllmStatus {
+    // SAFETY: by this function's contract.
+    unsafe {
+        guard(error, || {
+            let answer = Out::text("runs", runs)?;
+            let runtime = self::runtime(runtime)?;
+            let limit = argument::limit(limit)?;
+            let now = number(now).map(argument::now).transpose()?;
+            let runs = runtime.call(async |session, context| due::due_runs(session, context, limit, now).await)?;
+            answer.set_json(&runs.iter().map(QueuedView::due).collect::<Vec<_>>())
         })
     }
 }

@@ -5,10 +5,12 @@ use serde::{Serialize, Serializer};
 
 use crate::process::sessions::Key;
 use crate::run::failure::Failure;
+use crate::store::due::DueRun;
 use crate::store::options::Options;
 use crate::store::reap::{Entry, Report};
 use crate::store::recover::Recovery;
 use crate::store::status::StatusReport;
+use crate::store::stranded::Stranded;
 
 /// PHP's int is the widest number that all callers have.
 fn int(value: u64) -> i64 {
@@ -136,6 +138,29 @@ impl<'a> ReportView<'a> {
             dry_run: report.dry_run,
             has_more: report.has_more,
         }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct QueuedView<'a> {
+    uid: i64,
+    uuid: &'a str,
+    requeue_count: u32,
+    queued_seconds: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    woken_up: Option<bool>,
+}
+
+impl<'a> QueuedView<'a> {
+    pub(super) fn due(run: &'a DueRun) -> Self {
+        let DueRun { uid, uuid, requeue_count, queued_seconds } = run;
+        Self { uid: int(*uid), uuid, requeue_count: *requeue_count, queued_seconds: *queued_seconds, woken_up: None }
+    }
+
+    pub(super) fn stranded(run: &'a Stranded) -> Self {
+        let Stranded { uid, uuid, requeue_count, queued_seconds, woken_up } = run;
+        Self { uid: int(*uid), uuid, requeue_count: *requeue_count, queued_seconds: *queued_seconds, woken_up: Some(*woken_up) }
     }
 }
 

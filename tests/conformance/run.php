@@ -42,14 +42,16 @@ function told(string $name, callable $call): mixed
 
         return $result;
     } catch (Throwable $error) {
-        // A function that is written in PHP says where it was called, one that is not says it by its line.
-        $message = preg_replace('/, called in .*/', '', $error->getMessage());
-        $where = basename($error->getFile()) . ($error instanceof TypeError ? '' : ' calls ' . implode(' < ', array_map(
-            static fn (array $frame): string => ($frame['class'] ?? '') . ($frame['type'] ?? '') . $frame['function'],
-            array_slice($error->getTrace(), 0, 1),
-        )));
-        echo same_everywhere(sprintf('%s: %s(%d) %s%s', $name, $error::class, $error->getCode(), addcslashes($message, "\0..\37"),
-            $error instanceof TypeError ? '' : ", $where")), "\n";
+        if ($error instanceof TypeError) {
+            // The engine and the binding word it differently; both name the argument.
+            preg_match('/[`$](\w+)/', $error->getMessage(), $argument);
+            echo "$name: ", $error::class, ' of ', $argument[1] ?? 'no argument', "\n";
+
+            return $error;
+        }
+        $frame = $error->getTrace()[0];
+        echo same_everywhere(sprintf('%s: %s(%d) %s, %s calls %s%s%s', $name, $error::class, $error->getCode(), addcslashes($error->getMessage(), "\0..\37"),
+            basename($error->getFile()), $frame['class'] ?? '', $frame['type'] ?? '', $frame['function'])), "\n";
 
         return $error;
     }
