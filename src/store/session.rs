@@ -146,28 +146,49 @@ impl Session {
         live.tables.iter().find(|(name, _)| name == table).map(|(_, facts)| Arc::clone(facts))
     }
 
-    /// Runs a statement that returns no rows.
+    /// Runs a statement that returns no rows. Outside a transaction, one that meets a deadlock is tried again (rule 9).
     ///
     /// # Errors
     ///
     /// A connection or query error.
     pub async fn execute(&mut self, sql: &str, params: Params) -> Result<Reply> {
+        let mut attempt = 1;
+        loop {
+            match self.execute_once(sql, params.clone()).await {
+                Err(error) if self.may_repeat(&error, attempt) => pause(attempt).await,
+                outcome => return outcome,
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn execute_once(&mut self, sql: &str, params: Params) -> Result<Reply> {
         let live = self.live().await?;
         let limit = live.limits.client;
-        let before = text_of_reply(&live.conn).map(<[u8]>::as_ptr);
         let outcome = bounded(limit, async {
+            let conn = &mut live.conn;
+            // Prepared first, so that between `before` and the reply there is one OK packet: that of this execution.
             match params {
-                Params::Empty => live.conn.query_drop(sql).await,
-                params => live.conn.exec_drop(sql, params).await,
+                Params::Empty => {
+                    let before = address(text_of_reply(conn));
+                    conn.query_drop(sql).await?;
+                    Ok(before)
+                }
+                params => {
+                    let statement = conn.prep(sql).await?;
+                    let before = address(text_of_reply(conn));
+                    conn.exec_drop(&statement, params).await?;
+                    Ok(before)
+                }
             }
         })
         .await;
         match outcome {
-            Ok(()) => {
+            Ok(before) => {
                 let text = text_of_reply(&live.conn);
                 // The driver passes over an OK packet that it cannot read, and still shows the one before. A new text lies
                 // elsewhere in memory, since the driver makes it before it drops the old one.
-                if text.is_some() && text.map(<[u8]>::as_ptr) == before {
+                if text.is_some() && address(text) == before {
                     return Err(self.failed(unreadable()));
                 }
                 Ok(Reply { matched: text.and_then(first_integer) })
@@ -176,12 +197,30 @@ impl Session {
         }
     }
 
-    /// Runs a statement and collects its rows.
+    /// Runs a statement and collects its rows. Outside a transaction, one that meets a deadlock is tried again (rule 9).
     ///
     /// # Errors
     ///
     /// A connection or query error.
     pub async fn query(&mut self, sql: &str, params: Params) -> Result<Vec<Row>> {
+        let mut attempt = 1;
+        loop {
+            match self.query_once(sql, params.clone()).await {
+                Err(error) if self.may_repeat(&error, attempt) => pause(attempt).await,
+                outcome => return outcome,
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Was the statement refused for a reason that is gone when it is tried again? Not inside a transaction, which the server
+    /// has rolled back, and not after a lock wait: that has taken its time.
+    fn may_repeat(&self, error: &Error, attempt: u32) -> bool {
+        let in_transaction = self.live.as_ref().is_some_and(|live| live.in_transaction);
+        error.is_transient() && !error.waited() && !in_transaction && attempt < ATTEMPTS
+    }
+
+    async fn query_once(&mut self, sql: &str, params: Params) -> Result<Vec<Row>> {
         let live = self.live().await?;
         let limit = live.limits.client;
         let outcome = bounded(limit, async {
@@ -230,6 +269,17 @@ impl Session {
         } else {
             self.discard();
         }
+    }
+
+    /// Lets row locks be waited for as shortly as the server can. For reapers on servers that cannot pass over locked rows.
+    pub(crate) async fn shorten_lock_waits(&mut self) -> Result<()> {
+        self.execute("SET SESSION innodb_lock_wait_timeout = 1", Params::Empty).await.map(drop)
+    }
+
+    /// Takes [`Session::shorten_lock_waits`] back.
+    pub(crate) async fn restore_lock_waits(&mut self) -> Result<()> {
+        let seconds = self.live().await?.limits.lock_wait_s;
+        self.execute(&format!("SET SESSION innodb_lock_wait_timeout = {seconds}"), Params::Empty).await.map(drop)
     }
 
     /// Throws the connection away; the next statement opens a new one.
@@ -362,6 +412,17 @@ impl Session {
     }
 }
 
+/// How often a statement or transaction is tried that meets deadlocks.
+pub(crate) const ATTEMPTS: u32 = 5;
+
+/// Waits a random time before the next attempt, longer from attempt to attempt: up to 20 ms, then up to 40 ms, and so on.
+pub(crate) async fn pause(attempt: u32) {
+    let random = getrandom::u32().unwrap_or(0x8000_0000);
+    let spread = 10_000_u64 << attempt.min(6);
+    let micros = 500 + u64::from(random) * spread / 4_294_967_296;
+    tokio::time::sleep(Duration::from_micros(micros)).await;
+}
+
 /// Why a bounded piece of work failed.
 enum Failure {
     TimedOut,
@@ -376,6 +437,11 @@ fn unreadable() -> Failure {
 /// The text of the last OK packet that the driver has read, if it has one.
 fn text_of_reply(conn: &Conn) -> Option<&[u8]> {
     conn.last_ok_packet().and_then(|ok| ok.info_ref()).filter(|text| !text.is_empty())
+}
+
+/// Where a text lies in memory; 0 for none.
+fn address(text: Option<&[u8]>) -> usize {
+    text.map_or(0, |text| text.as_ptr().addr())
 }
 
 /// The rows of a result; `None` when the reply is no result at all.
