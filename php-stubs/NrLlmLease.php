@@ -11,6 +11,16 @@
 final class NrLlmLease
 {
     /**
+     * Throws: objects of this class are made by the runtime only.
+     *
+     * @throws Error always
+     */
+    public function __construct()
+    {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
+    }
+
+    /**
      * How the lease stands.
      *
      * @return 'held'|'unknown'|'lost'|'cancelled'|'stopped' `held`: the last beat succeeded; `unknown`: it failed, and the deadline has not

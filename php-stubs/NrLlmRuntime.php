@@ -14,7 +14,7 @@
  *
  * @phpstan-type DueRun array{uid: int, uuid: string, requeueCount: int, queuedSeconds: int}
  * @phpstan-type StrandedRun array{uid: int, uuid: string, requeueCount: int, queuedSeconds: int, wokenUp: bool}
- * @phpstan-type WakeUp array{table?: non-empty-string, queue?: non-empty-string, body: non-empty-string, headers: non-empty-string, placeholder: non-empty-string}
+ * @phpstan-type WakeUp array{table: non-empty-string, queue: non-empty-string, body: non-empty-string, headers: string, placeholder: non-empty-string}
  * @phpstan-type ConnectionArray array{
  *     driver?: 'mysqli'|'pdo_mysql',
  *     host?: string,
