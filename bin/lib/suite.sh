@@ -7,6 +7,7 @@
 #   # needs: server module     a private database server (NRLLM_TEST_SOCKET, _HOST, _PORT, _USER, _PASSWORD, _SERVER: accounts with all
 #                              privileges), and the PHP module (NRLLM_MODULE: its path)
 #   # only: all                runs with bin/test --all, or when it is named
+#   # matrix: no               bin/matrix leaves it out: another system has no other answer
 #   # if: path                 there is such a suite only where the path exists
 # NRLLM_TEST_ALL is 1 with --all. Arguments are those behind `--` of bin/test. What a suite prints is shown when it fails.
 # shellcheck shell=bash
