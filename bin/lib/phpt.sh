@@ -21,7 +21,7 @@ phpt_suite() {
     # --temp-source and -target keep what the runner writes out of the tree.
     mkdir -p "$NRLLM_TEST_TMP/phpt"
     env NO_INTERACTION=1 TEST_PHP_EXECUTABLE="$PHP" REPORT_EXIT_STATUS=1 \
-        "$PHP" -n "$(php_run_tests)" -n -q -j2 --show-diff --set-timeout "${PHPT_TIMEOUT:-120}" --no-clean -W "$results" \
+        "$PHP" -n "$(php_run_tests)" -n -q -j2 --no-color --show-diff --set-timeout "${PHPT_TIMEOUT:-120}" --no-clean -W "$results" \
         --temp-source "$NRLLM_TOP" --temp-target "$NRLLM_TEST_TMP/phpt" "${runner[@]}" \
         "${extensions[@]}" -d "extension=$NRLLM_MODULE" "${ini[@]}" "${tests[@]}" || status=$?
     # One line a test: PASSED, FAILED, SKIPPED, BORKED, LEAKED, WARNED, XFAILED …; only the first is a success.
