@@ -26,9 +26,9 @@ var_dump(run_example('reaper.php', $db));
 --EXPECT--
 bool(true)
 int(0)
-status='queued' termination_reason='' requeue_count=2
-status='failed' termination_reason='retries_exhausted' requeue_count=3
-status='running' termination_reason='' requeue_count=0
+status='queued' termination_reason='' requeue_count='2'
+status='failed' termination_reason='retries_exhausted' requeue_count='3'
+status='running' termination_reason='' requeue_count='0'
 array(2) {
   [0]=>
   string(0) ""
