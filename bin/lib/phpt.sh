@@ -7,7 +7,7 @@ phpt_suite() {
     local runner=() ini=() tests=() results status=0 word passed=0 failed=0 skipped=0
     while [ $# -gt 0 ]; do
         case $1 in
-            --valgrind) runner+=(-m); shift ;;
+            --valgrind) runner+=(-m --show-mem); shift ;;
             --ini) ini+=(-d "$2"); shift 2 ;;
             --) shift; tests=("$@"); break ;;
             *) die "phpt_suite: $1?" ;;
