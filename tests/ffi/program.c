@@ -231,7 +231,7 @@ static void garbage(void) {
     bool done = false;
     int64_t number = 0;
 #define WRONG(call, part) fails(call, error, NRLLM_STATUS_ARGUMENT, part)
-    NrllmRuntime *const handles[] = {NULL, nobody, (NrllmRuntime *)(uintptr_t)runtime + 1, (NrllmRuntime *)&done};
+    NrllmRuntime *const handles[] = {NULL, nobody, (NrllmRuntime *)((uintptr_t)runtime + 1), (NrllmRuntime *)&done};
     for (size_t i = 0; i < sizeof handles / sizeof *handles; i++) {
         NrllmRuntime *handle = handles[i];
         WRONG(nrllm_claim_queued(handle, 1, TEXT("c"), 5, &done, &error), "$runtime");
