@@ -487,11 +487,13 @@ fn p14_what_is_told_of_a_wake_up_is_true() {
 struct Round {
     name: &'static str,
     prepare: fn(&mut Database) -> Vec<i64>,
-    call: fn(&mut Subject, &[i64]) -> Result<BTreeMap<u64, (bool, bool)>>,
+    call: fn(&mut Subject, &[i64]) -> Result<Told>,
 }
 
 /// What was told of each run: was it requeued (or its waking claimed), and was its wake-up written?
-fn told(report: &nrllm_runtime::store::reap::Report) -> BTreeMap<u64, (bool, bool)> {
+type Told = BTreeMap<u64, (bool, bool)>;
+
+fn told(report: &nrllm_runtime::store::reap::Report) -> Told {
     let requeued = report.requeued.iter().map(|entry| (entry.uid, (true, entry.woken_up)));
     requeued.chain(report.dead_lettered.iter().map(|entry| (entry.uid, (false, false)))).collect()
 }
