@@ -14,6 +14,7 @@ mod process_wide;
 mod reaping;
 mod recovery;
 mod replies;
+mod reports;
 mod shapes;
 mod subject;
 mod support_checks;
