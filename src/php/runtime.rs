@@ -26,7 +26,7 @@ use crate::store::options::Options;
 use crate::store::reap::{self, Request};
 use crate::store::session::Session;
 use crate::store::settings::ConnectionSettings;
-use crate::store::{cancel, claim, dead_letter, fence, lease_state, recover, renew, requeue, status, undispatched};
+use crate::store::{cancel, claim, dead_letter, due, fence, lease_state, recover, renew, requeue, status, stranded, undispatched};
 
 /// The lease, retry and reaping protocol of `nr_llm`'s agent runs.
 #[php_class]
@@ -175,6 +175,37 @@ impl NrLlmRuntime {
         self.call(async |session, context| undispatched::fail_undispatched(session, context, uid, count, &error_class).await)
     }
 
+    /// Claims the waking of queued runs that nothing woke.
+    #[php(defaults(limit = 50))]
+    fn stranded_runs(&self, olderThanSeconds: i64, limit: i64, now: Option<i64>, wakeUp: Option<Array>) -> PhpResult<ZBox<ZendHashTable>> {
+        let request = stranded::Request {
+            older_than_seconds: argument::age_seconds("olderThanSeconds", olderThanSeconds)?,
+            limit: argument::limit(limit)?,
+            now: now.map(argument::now).transpose()?,
+            wake_up: wakeUp.map(|template| convert::wake_up(&template.entries())).transpose()?,
+        };
+        let runs = self.call(async |session, context| stranded::stranded_runs(session, context, &request).await)?;
+        let mut list = Builder::with_capacity(runs.len());
+        for run in runs {
+            let row = queued_run(5, run.uid, &run.uuid, run.requeue_count, run.queued_seconds)?.set("wokenUp", run.woken_up)?;
+            list.push(row.finish())?;
+        }
+        Ok(list.finish())
+    }
+
+    /// Queued runs whose backoff is over.
+    #[php(defaults(limit = 10))]
+    fn due_runs(&self, limit: i64, now: Option<i64>) -> PhpResult<ZBox<ZendHashTable>> {
+        let limit = argument::limit(limit)?;
+        let now = now.map(argument::now).transpose()?;
+        let runs = self.call(async |session, context| due::due_runs(session, context, limit, now).await)?;
+        let mut list = Builder::with_capacity(runs.len());
+        for run in runs {
+            list.push(queued_run(4, run.uid, &run.uuid, run.requeue_count, run.queued_seconds)?.finish())?;
+        }
+        Ok(list.finish())
+    }
+
     /// Cancels a run that has not ended.
     fn cancel_run(&self, uuid: Text) -> PhpResult<bool> {
         let uuid = argument::uuid(uuid.0)?;
@@ -227,6 +258,15 @@ impl NrLlmRuntime {
     fn close(&self) {
         sessions::close(&self.key);
     }
+}
+
+/// What is told of a queued run.
+fn queued_run(fields: usize, uid: u64, uuid: &str, requeue_count: u32, queued_seconds: i64) -> PhpResult<Builder> {
+    Builder::with_capacity(fields)
+        .set("uid", int(uid))?
+        .set("uuid", uuid)?
+        .set("requeueCount", i64::from(requeue_count))?
+        .set("queuedSeconds", queued_seconds)
 }
 
 impl NrLlmRuntime {

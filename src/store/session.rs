@@ -47,6 +47,8 @@ struct Live {
     server: ServerFacts,
     limits: Limits,
     tables: Vec<(TableName, Arc<TableFacts>)>,
+    /// Pairs of run and message tables that were found fit for one transaction.
+    outboxes: Vec<(TableName, TableName)>,
     /// Is a transaction open?
     in_transaction: bool,
 }
@@ -57,6 +59,8 @@ pub struct Reply {
     /// How many rows matched, where the reply's text says so. Never the affected-rows count, which servers and proxies
     /// count in two ways.
     pub matched: Option<u64>,
+    /// The first id that an insert was given by the server; 0 where there is none.
+    pub insert_id: u64,
 }
 
 impl Session {
@@ -146,6 +150,18 @@ impl Session {
         live.tables.iter().find(|(name, _)| name == table).map(|(_, facts)| Arc::clone(facts))
     }
 
+    /// Was this message table found fit for the run table's transactions, on this connection?
+    pub(crate) fn knows_outbox(&self, runs: &TableName, messages: &TableName) -> bool {
+        self.live.as_ref().is_some_and(|live| live.outboxes.iter().any(|(a, b)| a == runs && b == messages))
+    }
+
+    /// Remembers that it was.
+    pub(crate) fn remember_outbox(&mut self, runs: &TableName, messages: &TableName) {
+        if let Some(live) = self.live.as_mut() {
+            live.outboxes.push((runs.clone(), messages.clone()));
+        }
+    }
+
     /// Runs a statement that returns no rows. Outside a transaction, one that meets a deadlock is tried again (rule 9).
     ///
     /// # Errors
@@ -191,7 +207,7 @@ impl Session {
                 if text.is_some() && address(text) == before {
                     return Err(self.failed(unreadable()));
                 }
-                Ok(Reply { matched: text.and_then(first_integer) })
+                Ok(Reply { matched: text.and_then(first_integer), insert_id: live.conn.last_insert_id().unwrap_or(0) })
             }
             Err(failure) => Err(self.failed(failure)),
         }
@@ -324,6 +340,7 @@ impl Session {
                 server,
                 limits,
                 tables: Vec::new(),
+                outboxes: Vec::new(),
                 in_transaction: false,
             })
         })
@@ -396,10 +413,11 @@ impl Session {
                 let (mapped, ends) = server_error(error.code, &error.message);
                 if ends {
                     self.discard();
-                } else if error.code == 1054 {
-                    // The table changed under the session: ask again what it has.
+                } else if matches!(error.code, 1054 | 1146) {
+                    // A table changed under the session: ask again what it has.
                     if let Some(live) = self.live.as_mut() {
                         live.tables.clear();
+                        live.outboxes.clear();
                     }
                 }
                 mapped
