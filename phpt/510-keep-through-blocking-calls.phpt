@@ -31,9 +31,11 @@ $calls = [
         $pdo->query('SELECT SLEEP(' . WORK . ')')->fetchAll();
     },
     'regular expression' => static function (): void {
-        // Each call takes longer than the one before, until one takes longer than a lease.
-        for ($length = 16, $end = ms() + WORK * 1000; ms() < $end; $length++) {
+        // Each call takes twice as long as the one before, until one takes longer than two beats are apart.
+        for ($length = 16, $took = 0, $end = ms() + WORK * 1000; ms() < $end; $length += $took < 2000 * SLOW ? 1 : 0) {
+            $start = ms();
             preg_match('/^(a+)+$/', str_repeat('a', $length) . 'b');
+            $took = ms() - $start;
         }
     },
     'busy loop' => static function (): void {

@@ -40,10 +40,10 @@ for ($i = 1; $i <= 200; $i++) {
         }
     }
     posix_kill(getmypid(), SIGUSR1);
-    check(until(static fn (): bool => $calls['usr1'] === $i), 'every handler runs, in this thread');
+    check(until(static function () use (&$calls, $i): bool { return $calls['usr1'] === $i; }), 'every handler runs, in this thread');
 }
 posix_kill(getmypid(), SIGTERM);
-check(until(static fn (): bool => $calls['chld'] > 0 && $calls['alrm'] > 0 && $calls['term'] === 1), 'all kinds');
+check(until(static function () use (&$calls): bool { return $calls['chld'] > 0 && $calls['alrm'] > 0 && $calls['term'] === 1; }), 'all kinds');
 check(until(static fn (): bool => $lease->beats() > $beats + 2), 'it beats on');
 echo $lease->state(), ' ', $calls['usr1'], "\n";
 pcntl_alarm(0);

@@ -281,13 +281,11 @@ pub fn end_all() {
     }
 }
 
-/// A loss that is to be thrown where `on_loss` was called for it, and whether there are more. Each is answered once, and none
-/// after its lease was released.
-pub fn take_loss() -> Option<(Error, bool)> {
+/// A loss that is to be thrown, after `on_loss` was called for it. Each is answered once, and none after its lease was released.
+pub fn take_loss() -> Option<Error> {
     let inner = lock(&existing()?.inner);
     let now = clock::now();
-    let loss = inner.leases.iter().find_map(|cell| cell.take_loss(now))?;
-    Some((loss, inner.leases.iter().any(|cell| cell.has_loss())))
+    inner.leases.iter().find_map(|cell| cell.take_loss(now))
 }
 
 /// The thread's work: beat the lease whose beat is due, wait for the next one, until there is no lease.
