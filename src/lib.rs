@@ -1,1 +1,19 @@
 //! The lease, retry and reaping protocol of TYPO3's `nr_llm` agent runs, as a native runtime.
+//!
+//! Runs are rows of `tx_nrllm_agentrun`. A worker claims one under a lease, renews the lease while it works, and settles
+//! the run; a reaper takes back the runs whose lease ran out. This crate holds the guarded SQL of that protocol and the
+//! two doors to it: a PHP module and, in other builds, a C library.
+//!
+//! The rooms, each using only those below it:
+//!
+//! - `php` (feature `php`, default): the Zend boundary, one file a PHP class.
+//! - [`process`]: what lives as long as a process: sessions, the runtime, fork checks, identities.
+//! - [`store`]: the guarded SQL, a file an operation, over one session with the server.
+//! - [`run`]: the domain: decisions, limits and the failure taxonomy. Pure: no I/O, no clock, no Zend.
+
+pub mod process;
+pub mod run;
+pub mod store;
+
+#[cfg(feature = "php")]
+mod php;

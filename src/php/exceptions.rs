@@ -1,0 +1,98 @@
+//! The exception classes, and the one place where an error becomes an exception.
+//!
+//! They are registered by hand and carry no Rust value: so `new`, subclasses, file, line and trace are those of any exception.
+
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use ext_php_rs::builders::ClassBuilder;
+use ext_php_rs::exception::PhpException;
+use ext_php_rs::flags::ClassFlags;
+use ext_php_rs::zend::{ClassEntry, ce};
+
+use crate::run::argument::ArgumentError;
+use crate::store::error::{Error, Kind};
+
+unsafe extern "C" {
+    /// PHP's `RuntimeException`, of the extension SPL, which is always there.
+    static spl_ce_RuntimeException: *mut ClassEntry;
+}
+
+/// A class entry of ours, set at module start: a module that is started again gets new ones.
+struct Entry(AtomicPtr<ClassEntry>);
+
+impl Entry {
+    const fn new() -> Self {
+        Self(AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    fn set(&self, entry: &'static mut ClassEntry) {
+        self.0.store(entry, Ordering::Release);
+    }
+
+    fn get(&self) -> Option<&'static ClassEntry> {
+        // SAFETY: null before module start, else an entry that lives until the module ends.
+        unsafe { self.0.load(Ordering::Acquire).as_ref() }
+    }
+}
+
+static BASE: Entry = Entry::new();
+static CONFIGURATION: Entry = Entry::new();
+static CONNECTION: Entry = Entry::new();
+static QUERY: Entry = Entry::new();
+static LEASE_LOST: Entry = Entry::new();
+static RUN_CANCELLED: Entry = Entry::new();
+
+#[allow(clippy::expect_used, reason = "module start: the base class is registered first, and a panic is caught there")]
+fn base() -> &'static ClassEntry {
+    BASE.get().expect("NrLlmException is registered before its subclasses")
+}
+
+fn runtime_exception() -> &'static ClassEntry {
+    // SAFETY: SPL is started before every extension that is not built in, and its entry lives as long as the process.
+    unsafe { &*spl_ce_RuntimeException }
+}
+
+/// What a class builder calls with the new entry.
+type Registration = fn(&'static mut ClassEntry, ext_php_rs::args::ArgInfoTables);
+
+/// Registers the classes, at module start.
+pub(super) fn register() -> ext_php_rs::error::Result<()> {
+    ClassBuilder::new("NrLlmException").extends((runtime_exception, "\\RuntimeException")).registration(|ce, _| BASE.set(ce)).register()?;
+    let finals: [(&str, Registration); 5] = [
+        ("NrLlmConfigurationException", |ce, _| CONFIGURATION.set(ce)),
+        ("NrLlmConnectionException", |ce, _| CONNECTION.set(ce)),
+        ("NrLlmQueryException", |ce, _| QUERY.set(ce)),
+        ("NrLlmLeaseLostException", |ce, _| LEASE_LOST.set(ce)),
+        ("NrLlmRunCancelledException", |ce, _| RUN_CANCELLED.set(ce)),
+    ];
+    for (name, registration) in finals {
+        ClassBuilder::new(name).extends((base, "\\NrLlmException")).flags(ClassFlags::Final).registration(registration).register()?;
+    }
+    Ok(())
+}
+
+fn class_of(kind: Kind) -> &'static ClassEntry {
+    let entry = match kind {
+        Kind::Argument => return ce::value_error(),
+        Kind::Configuration => &CONFIGURATION,
+        Kind::Connection => &CONNECTION,
+        Kind::Query => &QUERY,
+        Kind::LeaseLost => &LEASE_LOST,
+        Kind::RunCancelled => &RUN_CANCELLED,
+    };
+    entry.get().unwrap_or_else(ce::exception)
+}
+
+impl From<Error> for PhpException {
+    fn from(error: Error) -> Self {
+        // A NUL byte would end the message (a driver may quote one).
+        let message = error.message.replace('\0', "\\0");
+        Self::new(message, i32::from(error.code), class_of(error.kind))
+    }
+}
+
+impl From<ArgumentError> for PhpException {
+    fn from(error: ArgumentError) -> Self {
+        Error::from(error).into()
+    }
+}

@@ -1,0 +1,105 @@
+//! `NrLlmFailure`: what kind of failure it was.
+
+use ext_php_rs::boxed::ZBox;
+use ext_php_rs::flags::ClassFlags;
+use ext_php_rs::prelude::*;
+use ext_php_rs::types::ZendHashTable;
+use ext_php_rs::zend::ClassEntry;
+
+use super::convert::Builder;
+use crate::run::failure::{Failure, FailureClass};
+
+unsafe extern "C" {
+    /// PHP's `JsonSerializable`, of the extension json, which is always there.
+    static php_json_serializable_ce: *mut ClassEntry;
+}
+
+/// PHP's `JsonSerializable`.
+pub(super) fn json_serializable() -> &'static ClassEntry {
+    // SAFETY: json is built in and started before every extension that is not.
+    unsafe { &*php_json_serializable_ce }
+}
+
+/// The class of a failure, and what follows from it.
+#[php_class]
+#[php(flags = ClassFlags::Final.union(ClassFlags::NoDynamicProperties))]
+#[php(implements(ce = json_serializable, stub = "\\JsonSerializable"))]
+pub(super) struct NrLlmFailure {
+    failure: Failure,
+}
+
+impl NrLlmFailure {
+    pub(super) const fn new(failure: Failure) -> Self {
+        Self { failure }
+    }
+
+    fn class(&self) -> FailureClass {
+        self.failure.classification.class
+    }
+
+    pub(super) fn to_array(&self) -> PhpResult<ZBox<ZendHashTable>> {
+        Ok(Builder::with_capacity(5)
+            .set("failureClass", self.class().as_str())?
+            .set("retryable", self.class().is_retryable())?
+            .set("tripsCircuit", self.class().trips_circuit())?
+            .set("errorClass", self.failure.error_class.as_str())?
+            .set("httpStatus", self.failure.classification.http_status)?
+            .finish())
+    }
+}
+
+#[php_impl]
+impl NrLlmFailure {
+    /// The provider could not be reached.
+    const CONNECTION: &'static str = FailureClass::Connection.as_str();
+    /// The provider asks to slow down.
+    const RATE_LIMIT: &'static str = FailureClass::RateLimit.as_str();
+    /// The provider refuses the credentials.
+    const AUTH: &'static str = FailureClass::Auth.as_str();
+    /// The provider is not set up.
+    const CONFIGURATION: &'static str = FailureClass::Configuration.as_str();
+    /// The request is wrong.
+    const CLIENT_ERROR: &'static str = FailureClass::ClientError.as_str();
+    /// The provider failed.
+    const SERVER_ERROR: &'static str = FailureClass::ServerError.as_str();
+    /// The circuit breaker refused the call.
+    const CIRCUIT_OPEN: &'static str = FailureClass::CircuitOpen.as_str();
+    /// Anything else.
+    const UNKNOWN: &'static str = FailureClass::Unknown.as_str();
+
+    /// One of the constants.
+    fn failure_class(&self) -> &'static str {
+        self.class().as_str()
+    }
+
+    /// May another attempt help?
+    fn is_retryable(&self) -> bool {
+        self.class().is_retryable()
+    }
+
+    /// Does it count against the provider's circuit breaker?
+    fn trips_circuit(&self) -> bool {
+        self.class().trips_circuit()
+    }
+
+    /// The class of the error given, as it goes into `error_class`.
+    fn error_class(&self) -> &str {
+        &self.failure.error_class
+    }
+
+    /// The HTTP status, only where the taxonomy read one and it decided.
+    fn http_status(&self) -> Option<i64> {
+        self.failure.classification.http_status.map(i64::from)
+    }
+
+    /// The failure class.
+    #[php(name = "__toString")]
+    fn string(&self) -> &'static str {
+        self.class().as_str()
+    }
+
+    /// All of it, for `json_encode()`.
+    fn json_serialize(&self) -> PhpResult<ZBox<ZendHashTable>> {
+        self.to_array()
+    }
+}

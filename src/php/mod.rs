@@ -1,0 +1,102 @@
+//! The Zend boundary: one file a PHP class. A method here converts its arguments, calls, and converts the answer: no SQL, no
+//! policy.
+
+mod convert;
+mod exceptions;
+mod failure;
+mod recovery;
+mod report;
+mod runtime;
+mod sensitive;
+mod throwable;
+
+use std::panic::catch_unwind;
+
+use ext_php_rs::prelude::*;
+use ext_php_rs::zend::ModuleEntry;
+use ext_php_rs::{info_table_end, info_table_row, info_table_start};
+
+use crate::process::sessions;
+
+/// The name that PHP knows the extension by.
+const EXTENSION: &str = "nrllm_runtime";
+
+/// MINIT: classes and nothing else. No thread, socket, file or runtime is made here: PHP-FPM forks afterwards.
+///
+/// # Safety
+///
+/// Called by the engine alone, once a module start.
+unsafe extern "C" fn startup(_type: i32, _module: i32) -> i32 {
+    let registered = catch_unwind(|| {
+        throwable::prepare();
+        sensitive::module_started();
+        exceptions::register()
+    });
+    match registered {
+        Ok(Ok(())) => 0,
+        _ => -1,
+    }
+}
+
+/// RINIT.
+///
+/// # Safety
+///
+/// Called by the engine alone, on the PHP thread.
+unsafe extern "C" fn request_startup(_type: i32, _module: i32) -> i32 {
+    let _ = catch_unwind(sensitive::mark_once);
+    0
+}
+
+/// RSHUTDOWN: user code has ended, so the connections of this process are closed, without waiting for the server.
+///
+/// # Safety
+///
+/// Called by the engine alone, on the PHP thread.
+unsafe extern "C" fn request_shutdown(_type: i32, _module: i32) -> i32 {
+    let _ = catch_unwind(sessions::close_all);
+    0
+}
+
+/// MSHUTDOWN: a last best effort; normally everything is closed by now.
+///
+/// # Safety
+///
+/// Called by the engine alone.
+unsafe extern "C" fn shutdown(_type: i32, _module: i32) -> i32 {
+    let _ = catch_unwind(sessions::close_all);
+    0
+}
+
+/// `phpinfo()` and `php --ri nrllm_runtime`.
+extern "C" fn info(_module: *mut ModuleEntry) {
+    let _ = catch_unwind(|| {
+        info_table_start!();
+        info_table_row!("NrLlmRuntime", "enabled");
+        info_table_row!("Version", env!("CARGO_PKG_VERSION"));
+        info_table_row!("Features", "php");
+        info_table_row!("Databases", "MySQL, MariaDB (mysql_async, no client library needed)");
+        info_table_row!("TLS", "rustls (TLS 1.2, TLS 1.3)");
+        info_table_row!("Threads", "none until a lease is kept; a host name is resolved on a thread of its own");
+        info_table_row!("Thread safety", "NTS");
+        info_table_end!();
+    });
+}
+
+#[php_module]
+fn get_module(module: ModuleBuilder) -> ModuleBuilder {
+    module
+        .name(EXTENSION)
+        .startup_function(startup)
+        .shutdown_function(shutdown)
+        .request_startup_function(request_startup)
+        .request_shutdown_function(request_shutdown)
+        .info_function(info)
+        .class::<failure::NrLlmFailure>()
+        .class::<recovery::NrLlmRecovery>()
+        .class::<report::NrLlmReapReport>()
+        .class::<runtime::NrLlmRuntime>()
+}
+
+/// A thread-safe PHP is refused when the module is built: the sessions and the keeper belong to the one PHP thread of a process.
+const _: () = assert!(ext_php_rs::ffi::USING_ZTS == 0, "a thread-safe PHP (ZTS) is not supported; build with an NTS PHP");

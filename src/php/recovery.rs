@@ -1,0 +1,97 @@
+//! `NrLlmRecovery`: what became of a failed run.
+
+use ext_php_rs::boxed::ZBox;
+use ext_php_rs::flags::ClassFlags;
+use ext_php_rs::prelude::*;
+use ext_php_rs::types::ZendHashTable;
+
+use super::convert::{Builder, int};
+use super::failure::{NrLlmFailure, json_serializable};
+use crate::run::failure::Failure;
+use crate::store::recover::Recovery;
+
+/// What became of a failed run.
+#[php_class]
+#[php(flags = ClassFlags::Final.union(ClassFlags::NoDynamicProperties))]
+#[php(implements(ce = json_serializable, stub = "\\JsonSerializable"))]
+pub(super) struct NrLlmRecovery {
+    recovery: Recovery,
+    failure: Failure,
+}
+
+impl NrLlmRecovery {
+    pub(super) const fn new(recovery: Recovery, failure: Failure) -> Self {
+        Self { recovery, failure }
+    }
+}
+
+#[php_impl]
+impl NrLlmRecovery {
+    /// The run is back on the queue.
+    const REQUEUED: &'static str = "requeued";
+    /// The run ended.
+    const DEAD_LETTERED: &'static str = "dead_lettered";
+    /// The caller does not hold the run; nothing was written.
+    const LEASE_LOST: &'static str = "lease_lost";
+
+    /// One of the constants.
+    fn outcome(&self) -> &'static str {
+        match self.recovery {
+            Recovery::Requeued { .. } => Self::REQUEUED,
+            Recovery::DeadLettered { .. } => Self::DEAD_LETTERED,
+            Recovery::LeaseLost => Self::LEASE_LOST,
+        }
+    }
+
+    /// Why the run ended; null when it did not.
+    fn reason(&self) -> Option<&'static str> {
+        match &self.recovery {
+            Recovery::DeadLettered { reason, .. } => Some(reason.as_str()),
+            _ => None,
+        }
+    }
+
+    /// The failure.
+    fn failure(&self) -> NrLlmFailure {
+        NrLlmFailure::new(self.failure.clone())
+    }
+
+    /// The counter as it now stands in the row; null when the lease is lost.
+    fn requeue_count(&self) -> Option<i64> {
+        match &self.recovery {
+            Recovery::Requeued { requeue_count, .. } | Recovery::DeadLettered { requeue_count, .. } => Some(i64::from(*requeue_count)),
+            Recovery::LeaseLost => None,
+        }
+    }
+
+    /// How long the next attempt waits, in milliseconds; null when there is none.
+    fn delay_ms(&self) -> Option<i64> {
+        match &self.recovery {
+            Recovery::Requeued { delay_ms, .. } => Some(int(*delay_ms)),
+            _ => None,
+        }
+    }
+
+    /// Was the wake-up written in the same transaction?
+    fn woken_up(&self) -> bool {
+        matches!(self.recovery, Recovery::Requeued { woken_up: true, .. })
+    }
+
+    /// Was the reply lost and the outcome read back?
+    fn is_confirmed(&self) -> bool {
+        matches!(self.recovery, Recovery::Requeued { confirmed: true, .. } | Recovery::DeadLettered { confirmed: true, .. })
+    }
+
+    /// All of it, for `json_encode()`.
+    fn json_serialize(&self) -> PhpResult<ZBox<ZendHashTable>> {
+        Ok(Builder::with_capacity(7)
+            .set("outcome", self.outcome())?
+            .set("reason", self.reason())?
+            .set("failure", self.failure().to_array()?)?
+            .set("requeueCount", self.requeue_count())?
+            .set("delayMs", self.delay_ms())?
+            .set("wokenUp", self.woken_up())?
+            .set("confirmed", self.is_confirmed())?
+            .finish())
+    }
+}

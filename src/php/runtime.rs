@@ -1,0 +1,246 @@
+//! `NrLlmRuntime`: the operations on the run table.
+
+// Parameters are part of PHP's interface (named arguments), so they are spelled as PHP spells them.
+#![allow(non_snake_case)]
+
+use std::sync::Arc;
+
+use ext_php_rs::boxed::ZBox;
+use ext_php_rs::flags::ClassFlags;
+use ext_php_rs::prelude::*;
+use ext_php_rs::types::{ZendHashTable, Zval};
+
+use super::convert::{self, Array, Builder, Text, ThrowableArg, bool_option, int, uid_list, unknown_option};
+use super::failure::NrLlmFailure;
+use super::recovery::NrLlmRecovery;
+use super::report::NrLlmReapReport;
+use super::throwable;
+use crate::process::identity;
+use crate::process::sessions::{self, Key};
+use crate::run::{LEASE_SECONDS, MAX_REQUEUES, argument, backoff};
+use crate::store::context::Context;
+use crate::store::error::Result;
+use crate::store::input::Input;
+use crate::store::options::Options;
+use crate::store::reap::{self, Request};
+use crate::store::session::Session;
+use crate::store::settings::ConnectionSettings;
+use crate::store::{cancel, claim, dead_letter, fence, lease_state, recover, renew, requeue, status, undispatched};
+
+/// The lease, retry and reaping protocol of `nr_llm`'s agent runs.
+#[php_class]
+#[php(flags = ClassFlags::Final.union(ClassFlags::NoDynamicProperties))]
+pub(super) struct NrLlmRuntime {
+    key: Key,
+    options: Options,
+}
+
+impl NrLlmRuntime {
+    /// Runs one operation on this process's session.
+    fn call<T>(&self, operation: impl AsyncFnOnce(&mut Session, Context<'_>) -> Result<T>) -> PhpResult<T> {
+        let context = Context::now(&self.options);
+        Ok(sessions::call(&self.key, async |session: &mut Session| operation(session, context).await)?)
+    }
+}
+
+#[php_impl]
+impl NrLlmRuntime {
+    /// The version of the extension.
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    /// How long a lease is held unless told otherwise, in seconds.
+    const LEASE_SECONDS: i64 = LEASE_SECONDS;
+    /// How often a run is put back on the queue.
+    const MAX_REQUEUES: i64 = MAX_REQUEUES as i64;
+    /// The first backoff, in milliseconds.
+    const REQUEUE_BACKOFF_MS: i64 = backoff::REQUEUE_BACKOFF_MS as i64;
+    /// The longest backoff, in milliseconds.
+    const REQUEUE_BACKOFF_CAP_MS: i64 = backoff::REQUEUE_BACKOFF_CAP_MS as i64;
+
+    /// Takes the settings; connects when a call first needs the database.
+    #[php(defaults(options = Array::EMPTY))]
+    fn __construct(connection: &Zval, options: Array) -> PhpResult<Self> {
+        let settings = ConnectionSettings::parse(&convert::connection(connection)?, &convert::defaults())?;
+        let options = Options::parse(&options.entries())?;
+        let key = Key { connection: Arc::new(settings), timeouts: options.timeouts };
+        Ok(Self { key, options })
+    }
+
+    /// Claims a queued run. False: somebody else has it, or it is not queued.
+    fn claim_queued(&self, runUid: i64, claimedBy: Text, leaseExpires: i64) -> PhpResult<bool> {
+        let uid = argument::run_uid(runUid)?;
+        let owner = argument::claimed_by(claimedBy.0)?;
+        let lease = argument::lease_expires(leaseExpires)?;
+        self.call(async |session, context| claim::claim_queued(session, context, uid, owner, lease).await)
+    }
+
+    /// Renews a lease. False: it is lost.
+    fn renew_lease(&self, runUid: i64, claimedBy: Text, leaseExpires: i64) -> PhpResult<bool> {
+        let uid = argument::run_uid(runUid)?;
+        let owner = argument::claimed_by(claimedBy.0)?;
+        let lease = argument::lease_expires(leaseExpires)?;
+        self.call(async |session, context| renew::renew_lease(session, context, uid, owner, lease).await)
+    }
+
+    /// Marks the effect of the tool that runs next, and renews the lease. False: it is lost.
+    fn mark_pending_effect(&self, runUid: i64, claimedBy: Text, effect: Text, leaseExpires: i64) -> PhpResult<bool> {
+        let uid = argument::run_uid(runUid)?;
+        let owner = argument::claimed_by(claimedBy.0)?;
+        let effect = argument::effect(effect.0)?;
+        let lease = argument::lease_expires(leaseExpires)?;
+        self.call(async |session, context| fence::mark_pending_effect(session, context, uid, owner, effect, lease).await)
+    }
+
+    /// Puts a run that the caller holds back on the queue.
+    fn requeue(&self, runUid: i64, claimedBy: Text) -> PhpResult<bool> {
+        let uid = argument::run_uid(runUid)?;
+        let owner = argument::claimed_by(claimedBy.0)?;
+        self.call(async |session, context| requeue::requeue(session, context, uid, owner).await)
+    }
+
+    /// Puts a stale run back on the queue.
+    fn requeue_stale(&self, runUid: i64, now: i64) -> PhpResult<bool> {
+        let uid = argument::run_uid(runUid)?;
+        let now = argument::now(now)?;
+        self.call(async |session, context| requeue::requeue_stale(session, context, uid, now).await)
+    }
+
+    /// Dead-letters a stale run.
+    fn dead_letter_stale(&self, runUid: i64, now: i64, terminationReason: Text) -> PhpResult<bool> {
+        let uid = argument::run_uid(runUid)?;
+        let now = argument::now(now)?;
+        let reason = argument::termination_reason(terminationReason.0)?;
+        self.call(async |session, context| dead_letter::dead_letter_stale(session, context, uid, now, reason).await)
+    }
+
+    /// What the row says about a lease.
+    fn lease_state(&self, runUid: i64, claimedBy: Text) -> PhpResult<&'static str> {
+        let uid = argument::run_uid(runUid)?;
+        let owner = argument::claimed_by(claimedBy.0)?;
+        self.call(async |session, context| lease_state::lease_state(session, context, uid, owner).await.map(|state| state.as_str()))
+    }
+
+    /// Classifies a throwable.
+    fn classify_failure(error: ThrowableArg) -> NrLlmFailure {
+        NrLlmFailure::new(throwable::failure(&error))
+    }
+
+    /// Requeues a failed run that the caller holds, or dead-letters it.
+    fn recover_failure(&self, runUid: i64, claimedBy: Text, error: ThrowableArg, wakeUp: Option<Array>) -> PhpResult<NrLlmRecovery> {
+        let uid = argument::run_uid(runUid)?;
+        let owner = argument::claimed_by(claimedBy.0)?;
+        let wake_up = wakeUp.map(|template| convert::wake_up(&template.entries())).transpose()?;
+        // User code may run here (getAttemptErrors()), before the session is taken.
+        let failure = throwable::failure(&error);
+        let recovery =
+            self.call(async |session, context| recover::recover_failure(session, context, uid, owner, &failure, wake_up.as_ref()).await)?;
+        Ok(NrLlmRecovery::new(recovery, failure))
+    }
+
+    /// Handles stale runs.
+    #[php(defaults(limit = 50, options = Array::EMPTY))]
+    fn reap(&self, limit: i64, now: Option<i64>, options: Array) -> PhpResult<NrLlmReapReport> {
+        let mut request = Request { limit: argument::limit(limit)?, now: now.map(argument::now).transpose()?, ..Request::default() };
+        for (key, value) in options.entries() {
+            match key.label().as_str() {
+                "dryRun" => request.dry_run = bool_option("dryRun", &value)?,
+                "only" => request.only = Some(uid_list("only", &value)?),
+                "except" => request.except = uid_list("except", &value)?,
+                "wakeUp" => {
+                    request.wake_up = match &value {
+                        Input::Null => None,
+                        Input::Map(entries) => Some(convert::wake_up(entries)?),
+                        other => {
+                            let message = format!("['wakeUp'] must be an array, {} given", other.type_name());
+                            return Err(argument::ArgumentError::new("options", message).into());
+                        }
+                    }
+                }
+                _ => return Err(unknown_option(&key, "dryRun, only, except, wakeUp")),
+            }
+        }
+        let report = self.call(async |session, context| reap::reap(session, context, &request).await)?;
+        Ok(NrLlmReapReport::new(report))
+    }
+
+    /// Settles a requeued run whose wake-up could not be sent.
+    fn fail_undispatched(&self, runUid: i64, requeueCount: i64, error: ThrowableArg) -> PhpResult<bool> {
+        let uid = argument::run_uid(runUid)?;
+        let count = argument::requeue_count(requeueCount)?;
+        let error_class = throwable::error_class(&error);
+        self.call(async |session, context| undispatched::fail_undispatched(session, context, uid, count, &error_class).await)
+    }
+
+    /// Cancels a run that has not ended.
+    fn cancel_run(&self, uuid: Text) -> PhpResult<bool> {
+        let uuid = argument::uuid(uuid.0)?;
+        self.call(async |session, context| cancel::cancel_run(session, context, uuid).await)
+    }
+
+    /// What an operator wants to know about the run table.
+    fn status(&self, now: Option<i64>, since: Option<i64>) -> PhpResult<ZBox<ZendHashTable>> {
+        let now = now.map(argument::now).transpose()?;
+        let since = since.map(|since| argument::age_seconds("since", since)).transpose()?;
+        let report = self.call(async |session, context| status::status(session, context, now, since).await)?;
+        let mut counts = Builder::with_capacity(report.counts.len());
+        for (name, count) in &report.counts {
+            counts = counts.set(name, int(*count))?;
+        }
+        let mut dead_letters = Builder::with_capacity(report.dead_letters.len());
+        for (name, count) in &report.dead_letters {
+            dead_letters = dead_letters.set(name, int(*count))?;
+        }
+        Ok(Builder::with_capacity(12)
+            .set("counts", counts.finish())?
+            .set("deadLetters", dead_letters.finish())?
+            .set("expiredLeases", int(report.expired_leases))?
+            .set("unleasedRunning", int(report.unleased_running))?
+            .set("oldestLease", report.oldest_lease)?
+            .set("oldestQueuedSeconds", report.oldest_queued_seconds)?
+            .set("stranded", int(report.stranded))?
+            .set("clockSkewMs", report.clock_skew_ms)?
+            .set("leaseKey", report.lease_key)?
+            .set("server", report.server)?
+            .set("isolation", report.isolation)?
+            .set("settings", self.settings()?)?
+            .finish())
+    }
+
+    /// The identity of this process for a segment.
+    fn identity(segment: Text) -> PhpResult<String> {
+        let segment = std::str::from_utf8(segment.0).map_err(|_| argument::ArgumentError::new("segment", "must be printable ASCII"))?;
+        Ok(identity::of_this_process(segment)?)
+    }
+
+    /// The backoff of a run that was requeued so often before, in milliseconds, without jitter.
+    fn backoff_ms(requeueCount: i64) -> PhpResult<i64> {
+        let count = argument::requeue_count(requeueCount)?;
+        Ok(int(backoff::backoff_ms(count, backoff::REQUEUE_BACKOFF_MS, backoff::REQUEUE_BACKOFF_CAP_MS)))
+    }
+
+    /// Closes the connection; the next call opens a new one.
+    fn close(&self) {
+        sessions::close(&self.key);
+    }
+}
+
+impl NrLlmRuntime {
+    /// The settings without the password, for `status()`.
+    fn settings(&self) -> PhpResult<ZBox<ZendHashTable>> {
+        let connection = &self.key.connection;
+        let milliseconds = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        Ok(Builder::with_capacity(12)
+            .set("endpoint", connection.endpoint.to_string())?
+            .set("user", connection.user.as_str())?
+            .set("dbname", connection.dbname.as_str())?
+            .set("tls", connection.tls.is_some())?
+            .set("table", self.options.table.quoted().replace('`', ""))?
+            .set("clock", self.options.clock.as_str())?
+            .set("connectTimeoutMs", milliseconds(self.options.timeouts.connect))?
+            .set("queryTimeoutMs", milliseconds(self.options.timeouts.query))?
+            .set("maxRequeues", i64::from(self.options.max_requeues))?
+            .set("backoffBaseMs", int(self.options.backoff.base_ms))?
+            .set("backoffCapMs", int(self.options.backoff.cap_ms))?
+            .set("jitter", self.options.backoff.jitter)?
+            .finish())
+    }
+}

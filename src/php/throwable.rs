@@ -1,0 +1,167 @@
+//! The failure taxonomy's questions, answered by a Zend object: without autoloading, without recursion, and without running
+//! user code except `getAttemptErrors()` (rule 26).
+
+use std::ptr::{self, null_mut};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use ext_php_rs::ffi::{
+    ZEND_ACC_PUBLIC, ZEND_ACC_STATIC, zend_call_known_function, zend_class_entry, zend_function, zend_hash_str_find, zend_lookup_class_ex,
+    zend_property_info, zend_string,
+};
+use ext_php_rs::types::{ZendObject, ZendStr, Zval};
+use ext_php_rs::zend::{ClassEntry, ExecutorGlobals, ce};
+
+use super::convert::ThrowableArg;
+use crate::run::failure::{self, Failure, KnownType, Throwable};
+
+/// `ZEND_FETCH_CLASS_NO_AUTOLOAD`
+const NO_AUTOLOAD: u32 = 0x80;
+
+/// The names of the known types as the engine looks them up: as written, and in lower case. Interned at module start.
+struct Name {
+    written: AtomicPtr<zend_string>,
+    key: AtomicPtr<zend_string>,
+}
+
+static NAMES: [Name; KnownType::ALL.len()] = [const { Name { written: AtomicPtr::new(null_mut()), key: AtomicPtr::new(null_mut()) } }; 6];
+
+/// Interns the names, at module start.
+pub(super) fn prepare() {
+    for (name, known) in NAMES.iter().zip(KnownType::ALL) {
+        let written = ZendStr::new_interned(known.class_name(), true).into_raw();
+        let key = ZendStr::new_interned(known.class_name().to_ascii_lowercase(), true).into_raw();
+        name.written.store(written, Ordering::Release);
+        name.key.store(key, Ordering::Release);
+    }
+}
+
+impl Name {
+    /// The class or interface, if it is loaded.
+    fn class(&self) -> Option<&'static ClassEntry> {
+        let (written, key) = (self.written.load(Ordering::Acquire), self.key.load(Ordering::Acquire));
+        if key.is_null() {
+            return None;
+        }
+        // SAFETY: interned strings that live as long as the module; called on the PHP thread during a request.
+        unsafe { zend_lookup_class_ex(written, key, NO_AUTOLOAD).as_ref() }
+    }
+}
+
+/// A throwable of the engine, kept alive while it is looked at.
+struct Object(Zval);
+
+impl Object {
+    fn object(&self) -> Option<&ZendObject> {
+        self.0.object()
+    }
+}
+
+impl Throwable for Object {
+    fn known_type(&self) -> Option<KnownType> {
+        let class = self.object()?.get_class_entry();
+        let is = |name: &Name| name.class().is_some_and(|known| class.instance_of(known));
+        KnownType::ALL.into_iter().zip(&NAMES).find(|(_, name)| is(name)).map(|(known, _)| known)
+    }
+
+    fn code(&self) -> Option<i64> {
+        let object = self.object()?;
+        let base = if object.instance_of(ce::exception()) { ce::exception() } else { ce::error() };
+        // getCode() is final and returns this property: reading its slot runs no user code, also where the property was unset.
+        property(object, base, "code")?.long()
+    }
+
+    fn last_attempt(self) -> Option<Self> {
+        let errors = call_public(self.object()?, "getattempterrors")?;
+        let list = errors.dereference().array()?;
+        if !list.has_sequential_keys() {
+            return None;
+        }
+        let last = list.get_index(i64::try_from(list.len()).ok()?.checked_sub(1)?)?.dereference();
+        let error = match last.array() {
+            Some(attempt) => attempt.get("error")?,
+            None => {
+                let attempt = last.object()?;
+                property(attempt, attempt.get_class_entry(), "error")?
+            }
+        };
+        let error = error.dereference();
+        error.object().filter(|object| object.instance_of(ce::throwable())).map(|_| Self(error.shallow_clone()))
+    }
+}
+
+/// The slot of a declared property, as class `base` knows it. `None` for one that is static, or not set.
+fn property<'a>(object: &'a ZendObject, base: &ClassEntry, name: &str) -> Option<&'a Zval> {
+    // SAFETY: the table maps names to property infos; a slot's offset is relative to the object, whose class is `base` or derived
+    // from it, so the slot is within the object.
+    unsafe {
+        let found = zend_hash_str_find(&raw const base.properties_info, name.as_ptr().cast(), name.len());
+        let info = found.as_ref()?.value.ptr.cast::<zend_property_info>().as_ref()?;
+        if info.flags & ZEND_ACC_STATIC != 0 || info.offset < u32::try_from(std::mem::offset_of!(ZendObject, properties_table)).ok()? {
+            return None;
+        }
+        let slot = ptr::from_ref(object).cast::<u8>().add(info.offset as usize).cast::<Zval>();
+        Some((*slot).dereference())
+    }
+}
+
+/// Calls a public method without arguments. An exception of it is dropped: classification never throws; `exit()` goes on.
+fn call_public(object: &ZendObject, lower_name: &str) -> Option<Zval> {
+    if ExecutorGlobals::has_exception() {
+        return None;
+    }
+    let class = object.get_class_entry();
+    let mut returned = Zval::new();
+    // SAFETY: the function table maps lower-case names to functions, which live as long as their class; the object is alive during
+    // the call. No guard or lock is held here: the callee may bail out.
+    unsafe {
+        let found = zend_hash_str_find(&raw const class.function_table, lower_name.as_ptr().cast(), lower_name.len());
+        let function = found.as_ref()?.value.ptr.cast::<zend_function>();
+        let flags = (*function).common.fn_flags;
+        if flags & ZEND_ACC_PUBLIC == 0 || flags & ZEND_ACC_STATIC != 0 {
+            return None;
+        }
+        zend_call_known_function(
+            function,
+            ptr::from_ref(object).cast_mut(),
+            ptr::from_ref(class).cast_mut().cast::<zend_class_entry>(),
+            &raw mut returned,
+            0,
+            null_mut(),
+            null_mut(),
+        );
+        if ExecutorGlobals::has_exception() {
+            clear_exception();
+            return None;
+        }
+    }
+    Some(returned)
+}
+
+unsafe extern "C" {
+    fn zend_clear_exception();
+    fn zend_is_unwind_exit(exception: *const ZendObject) -> bool;
+    fn zend_is_graceful_exit(exception: *const ZendObject) -> bool;
+}
+
+/// Drops the pending exception, unless it is the engine's own way of carrying out `exit()`.
+fn clear_exception() {
+    let pending = ExecutorGlobals::get().exception;
+    // SAFETY: on the PHP thread; `pending` is the engine's pending exception, which is not null here.
+    unsafe {
+        if !zend_is_unwind_exit(pending) && !zend_is_graceful_exit(pending) {
+            zend_clear_exception();
+        }
+    }
+}
+
+/// The failure that a throwable is: its classification, and its class as `error_class` keeps it.
+pub(super) fn failure(error: &ThrowableArg<'_>) -> Failure {
+    Failure { classification: failure::classify(Object(error.0.shallow_clone())), error_class: error_class(error) }
+}
+
+/// The name of a throwable's class as `error_class` keeps it.
+pub(super) fn error_class(error: &ThrowableArg<'_>) -> String {
+    // SAFETY: a class entry of a live object has a name.
+    let name = error.0.object().and_then(|object| unsafe { object.get_class_entry().name.as_ref() });
+    failure::error_class(name.map(ZendStr::as_bytes).unwrap_or_default())
+}

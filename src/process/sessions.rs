@@ -1,0 +1,154 @@
+//! The sessions of this process: one for each distinct connection and its time limits, shared by all objects.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+
+use super::signals::start_masked;
+use crate::store::error::{Error, Fate, Result};
+use crate::store::options::Timeouts;
+use crate::store::session::Session;
+use crate::store::settings::ConnectionSettings;
+
+/// How long an orderly goodbye may take. It is one small packet into a socket's buffer: no reply is waited for.
+const GOODBYE: Duration = Duration::from_millis(50);
+
+/// What distinguishes sessions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Key {
+    /// The connection.
+    pub connection: Arc<ConnectionSettings>,
+    /// Its time limits.
+    pub timeouts: Timeouts,
+}
+
+/// A session with the runtime that drives it. Both are used under the lock alone, by one thread at a time.
+struct Slot {
+    key: Key,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    runtime: Runtime,
+    session: Session,
+}
+
+/// All sessions of one process.
+struct Registry {
+    pid: u32,
+    slots: Mutex<Vec<Arc<Slot>>>,
+}
+
+/// The registry of the process that last used one. Never freed: after a fork the child puts its own in its place and leaves the
+/// parent's memory, sockets and epoll sets as they are. Dropping them would deregister the parent's socket from an epoll set
+/// that both processes share, and closing would say goodbye in the parent's name.
+static CURRENT: AtomicPtr<Registry> = AtomicPtr::new(std::ptr::null_mut());
+
+fn registry() -> &'static Registry {
+    let pid = std::process::id();
+    loop {
+        let current = CURRENT.load(Ordering::Acquire);
+        // SAFETY: the pointer is null or came from Box::into_raw below and is never freed.
+        if let Some(registry) = unsafe { current.as_ref() }
+            && registry.pid == pid
+        {
+            return registry;
+        }
+        // No lock of the parent's is touched here: one could have been held at the moment of the fork.
+        let fresh = Box::into_raw(Box::new(Registry { pid, slots: Mutex::new(Vec::new()) }));
+        if CURRENT.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            // SAFETY: another thread was faster, `fresh` was published nowhere.
+            drop(unsafe { Box::from_raw(fresh) });
+        }
+    }
+}
+
+/// The registry of this very process, if it has one.
+fn existing() -> Option<&'static Registry> {
+    // SAFETY: as in registry().
+    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }.filter(|registry| registry.pid == std::process::id())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic inside was caught and its session discarded: the value is whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn slot(key: &Key) -> Result<Arc<Slot>> {
+    let registry = registry();
+    let mut slots = lock(&registry.slots);
+    if let Some(slot) = slots.iter().find(|slot| slot.key == *key) {
+        return Ok(Arc::clone(slot));
+    }
+    let runtime = new_runtime()?;
+    let session = Session::new(Arc::clone(&key.connection), key.timeouts).with_thread_start(start_masked);
+    let slot = Arc::new(Slot { key: key.clone(), inner: Mutex::new(Inner { runtime, session }) });
+    slots.push(Arc::clone(&slot));
+    Ok(slot)
+}
+
+/// A runtime that has no thread of its own.
+pub(crate) fn new_runtime() -> Result<Runtime> {
+    Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .max_blocking_threads(1)
+        .build()
+        .map_err(|error| Error::connection(format!("cannot set up the event loop: {error}; check the limit of open files")))
+}
+
+/// Runs one operation on the session for `key`, connecting if need be.
+///
+/// A panic below (a driver that trips over a reply it cannot read) costs the connection and is an error, not a crash.
+///
+/// # Errors
+///
+/// The operation's error.
+pub fn call<T>(key: &Key, operation: impl AsyncFnOnce(&mut Session) -> Result<T>) -> Result<T> {
+    let slot = slot(key)?;
+    let mut inner = lock(&slot.inner);
+    let Inner { runtime, session } = &mut *inner;
+    let outcome = catch_unwind(AssertUnwindSafe(|| runtime.block_on(operation(session))));
+    outcome.unwrap_or_else(|_| {
+        session.discard();
+        Err(Error::connection(format!(
+            "the reply of {} could not be read; the connection was thrown away. Check what answers there",
+            key.connection.endpoint
+        ))
+        .with_fate(Fate::Lost))
+    })
+}
+
+/// Closes the session for `key`, if it is open.
+pub fn close(key: &Key) {
+    if let Some(registry) = existing() {
+        let found = lock(&registry.slots).iter().find(|slot| slot.key == *key).cloned();
+        if let Some(slot) = found {
+            goodbye(&slot);
+        }
+    }
+}
+
+/// Closes every session of this process, without waiting for the server. In a forked child that has none, nothing happens.
+pub fn close_all() {
+    if let Some(registry) = existing() {
+        let slots = std::mem::take(&mut *lock(&registry.slots));
+        for slot in slots {
+            goodbye(&slot);
+        }
+    }
+}
+
+fn goodbye(slot: &Slot) {
+    let mut inner = lock(&slot.inner);
+    let Inner { runtime, session } = &mut *inner;
+    if session.is_open() {
+        let said = catch_unwind(AssertUnwindSafe(|| runtime.block_on(session.close(GOODBYE))));
+        if said.is_err() {
+            session.discard();
+        }
+    }
+}

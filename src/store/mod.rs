@@ -1,0 +1,28 @@
+//! The guarded SQL: a file an operation, each stating its guard, over one session with the server.
+//!
+//! Every operation is a function of a [`session::Session`] and a [`context::Context`]. Its arguments are checked before any
+//! SQL, its guard stands in the one statement that writes, and what it answers comes from the number of matched rows.
+
+pub mod cancel;
+pub mod claim;
+pub mod context;
+pub mod dead_letter;
+mod due;
+pub mod error;
+pub mod fence;
+mod guarded;
+pub mod input;
+pub mod lease_state;
+pub mod options;
+pub mod outbox;
+pub mod reap;
+pub mod recover;
+pub mod renew;
+pub mod requeue;
+mod row;
+pub mod server;
+pub mod session;
+pub mod settings;
+pub mod status;
+pub mod table;
+pub mod undispatched;

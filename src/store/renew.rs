@@ -1,0 +1,45 @@
+//! Renew: the holder of a lease moves its end.
+//!
+//! Guard: the run's uid, `running`, and the owner byte by byte. Effect: `lease_expires`, `tstamp`.
+
+use super::context::{Context, OWNED};
+use super::error::Result;
+use super::row::flag;
+use super::session::{Session, idempotent, params};
+
+const COLUMNS: &[&str] = &["uid", "status", "claimed_by", "lease_expires", "tstamp"];
+
+/// Renews a lease, in one round trip. False: the lease is lost.
+///
+/// Decided by the number of matched rows, so a renewal that changes nothing is one (rule 1). Safe to repeat: a connection that
+/// is lost is opened again once.
+///
+/// # Errors
+///
+/// A connection or query error; it says nothing about who holds the lease.
+pub async fn renew_lease(session: &mut Session, context: Context<'_>, uid: u64, owner: &str, lease_expires: i64) -> Result<bool> {
+    idempotent(session, async |session| {
+        let facts = session.table(context.table()).await?;
+        facts.require(COLUMNS)?;
+        let (table, time) = (context.quoted(), context.time_sql());
+        let sql = format!(
+            "UPDATE {table} FORCE INDEX (PRIMARY) SET lease_expires = {time}, tstamp = {time} WHERE uid = ? AND status = 'running' AND {OWNED}"
+        );
+        let reply = session.execute(&sql, params![context.at(lease_expires), context.at_now(), uid, owner]).await?;
+        match reply.matched {
+            Some(matched) => Ok(matched > 0),
+            None => is_held(session, context, uid, owner).await,
+        }
+    })
+    .await
+}
+
+/// Does the owner hold the run? A locking read, for replies whose text says nothing.
+pub(super) async fn is_held(session: &mut Session, context: Context<'_>, uid: u64, owner: &str) -> Result<bool> {
+    let sql = format!("SELECT status = 'running' AND {OWNED} FROM {} WHERE uid = ? FOR UPDATE", context.quoted());
+    let rows = session.query(&sql, params![owner, uid]).await?;
+    match rows.into_iter().next() {
+        Some(mut row) => flag(&mut row, 0),
+        None => Ok(false),
+    }
+}

@@ -1,0 +1,461 @@
+//! One session with the server: connecting, time limits, settings of its own, throwing a connection away, reconnecting.
+//!
+//! Every statement of the product goes through [`Session::execute`] or [`Session::query`], which bound it in time and decide
+//! whether the connection may be used again. A connection whose statement timed out is never used again: its late reply would
+//! be taken for the answer to the next statement.
+
+use std::future::Future;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{ClientIdentity, Conn, OptsBuilder, Params, Row, SslOpts};
+
+use super::error::{Error, Fate, Result, server_error};
+use super::options::{TableName, Timeouts};
+use super::server::{Limits, Locking, ServerFacts};
+use super::settings::{ConnectionSettings, Endpoint};
+use super::table::TableFacts;
+
+/// How a thread is prepared that a session has to start (name resolution): the process masks its signals there.
+pub type ThreadStart = fn(Box<dyn FnOnce() + Send>) -> std::io::Result<()>;
+
+/// Starts a plain thread; the default of [`ThreadStart`].
+///
+/// # Errors
+///
+/// As [`std::thread::Builder::spawn`].
+pub fn plain_thread(body: Box<dyn FnOnce() + Send>) -> std::io::Result<()> {
+    std::thread::Builder::new().spawn(body).map(drop)
+}
+
+/// One connection at most, opened when it is first needed, with the settings to open it again.
+pub struct Session {
+    settings: Arc<ConnectionSettings>,
+    timeouts: Timeouts,
+    thread_start: ThreadStart,
+    live: Option<Live>,
+    /// Counts the connections that were opened.
+    generation: u64,
+}
+
+/// An open connection and what is known about its server.
+struct Live {
+    conn: Conn,
+    server: ServerFacts,
+    limits: Limits,
+    tables: Vec<(TableName, Arc<TableFacts>)>,
+    /// Is a transaction open?
+    in_transaction: bool,
+}
+
+/// The reply to a statement that writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reply {
+    /// How many rows matched, where the reply's text says so. Never the affected-rows count, which servers and proxies
+    /// count in two ways.
+    pub matched: Option<u64>,
+}
+
+impl Session {
+    /// A session that connects when it is first used.
+    #[must_use]
+    pub fn new(settings: Arc<ConnectionSettings>, timeouts: Timeouts) -> Self {
+        Self { settings, timeouts, thread_start: plain_thread, live: None, generation: 0 }
+    }
+
+    /// Lets the session start its threads through `thread_start`.
+    #[must_use]
+    pub fn with_thread_start(mut self, thread_start: ThreadStart) -> Self {
+        self.thread_start = thread_start;
+        self
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn settings(&self) -> &ConnectionSettings {
+        &self.settings
+    }
+
+    /// The time limits.
+    #[must_use]
+    pub const fn timeouts(&self) -> Timeouts {
+        self.timeouts
+    }
+
+    /// How many connections were opened so far.
+    #[must_use]
+    pub const fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Is there a connection?
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        self.live.is_some()
+    }
+
+    /// The server's facts; connects if need be.
+    ///
+    /// # Errors
+    ///
+    /// A connection error.
+    pub async fn server(&mut self) -> Result<ServerFacts> {
+        Ok(self.live().await?.server.clone())
+    }
+
+    /// How rows are locked on this server.
+    pub(crate) async fn locking(&mut self) -> Result<Locking> {
+        Ok(self.live().await?.server.locking)
+    }
+
+    /// The server did not understand the clause: use the next best on this connection. False when there is none.
+    pub(crate) fn degrade_locking(&mut self) -> bool {
+        let Some(live) = self.live.as_mut() else {
+            return false;
+        };
+        match live.server.locking.fallback() {
+            Some(next) => {
+                live.server.locking = next;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// What the table can do, asked once a connection and again after error 1054.
+    ///
+    /// # Errors
+    ///
+    /// A connection error, or a configuration error when the table does not exist.
+    pub async fn table(&mut self, table: &TableName) -> Result<Arc<TableFacts>> {
+        if let Some(facts) = self.known_table(table) {
+            return Ok(facts);
+        }
+        let facts = Arc::new(TableFacts::read(self, table).await?);
+        if let Some(live) = self.live.as_mut() {
+            live.tables.push((table.clone(), Arc::clone(&facts)));
+        }
+        Ok(facts)
+    }
+
+    fn known_table(&self, table: &TableName) -> Option<Arc<TableFacts>> {
+        let live = self.live.as_ref()?;
+        live.tables.iter().find(|(name, _)| name == table).map(|(_, facts)| Arc::clone(facts))
+    }
+
+    /// Runs a statement that returns no rows.
+    ///
+    /// # Errors
+    ///
+    /// A connection or query error.
+    pub async fn execute(&mut self, sql: &str, params: Params) -> Result<Reply> {
+        let live = self.live().await?;
+        let limit = live.limits.client;
+        let outcome = bounded(limit, async {
+            match params {
+                Params::Empty => live.conn.query_drop(sql).await,
+                params => live.conn.exec_drop(sql, params).await,
+            }
+        })
+        .await;
+        match outcome {
+            Ok(()) => Ok(Reply { matched: live.conn.last_ok_packet().and_then(|ok| ok.info_ref()).and_then(first_integer) }),
+            Err(failure) => Err(self.failed(failure)),
+        }
+    }
+
+    /// Runs a statement and collects its rows.
+    ///
+    /// # Errors
+    ///
+    /// A connection or query error.
+    pub async fn query(&mut self, sql: &str, params: Params) -> Result<Vec<Row>> {
+        let live = self.live().await?;
+        let limit = live.limits.client;
+        let outcome = bounded(limit, async {
+            match params {
+                Params::Empty => live.conn.query::<Row, _>(sql).await,
+                params => live.conn.exec::<Row, _, _>(sql, params).await,
+            }
+        })
+        .await;
+        outcome.map_err(|failure| self.failed(failure))
+    }
+
+    /// Opens a transaction.
+    pub(crate) async fn begin(&mut self) -> Result<()> {
+        self.execute("START TRANSACTION", Params::Empty).await?;
+        if let Some(live) = self.live.as_mut() {
+            live.in_transaction = true;
+        }
+        Ok(())
+    }
+
+    /// Commits the open transaction.
+    pub(crate) async fn commit(&mut self) -> Result<()> {
+        let outcome = self.execute("COMMIT", Params::Empty).await;
+        if let (Ok(_), Some(live)) = (&outcome, self.live.as_mut()) {
+            live.in_transaction = false;
+        }
+        outcome.map(drop)
+    }
+
+    /// Rolls the open transaction back, if there is one; a connection on which that fails is thrown away.
+    pub(crate) async fn rollback(&mut self) {
+        let open = self.live.as_ref().is_some_and(|live| live.in_transaction);
+        if !open {
+            return;
+        }
+        if self.execute("ROLLBACK", Params::Empty).await.is_ok() {
+            if let Some(live) = self.live.as_mut() {
+                live.in_transaction = false;
+            }
+        } else {
+            self.discard();
+        }
+    }
+
+    /// Throws the connection away; the next statement opens a new one.
+    pub fn discard(&mut self) {
+        self.live = None;
+    }
+
+    /// Takes leave of the server, waiting at most `limit`.
+    pub async fn close(&mut self, limit: Duration) {
+        if let Some(live) = self.live.take() {
+            let _ = tokio::time::timeout(limit, live.conn.disconnect()).await;
+        }
+    }
+
+    /// A connection, opened if there is none.
+    async fn live(&mut self) -> Result<&mut Live> {
+        if self.live.is_none() {
+            let live = self.open().await?;
+            self.generation += 1;
+            self.live = Some(live);
+        }
+        self.live.as_mut().ok_or_else(|| Error::connection("the connection was closed"))
+    }
+
+    async fn open(&self) -> Result<Live> {
+        let started = Instant::now();
+        let opts = self.connect_options()?;
+        let rest = self.timeouts.connect.saturating_sub(started.elapsed()).max(Duration::from_millis(1));
+        let endpoint = &self.settings.endpoint;
+        let outcome = bounded(rest, async {
+            let mut conn = Conn::new(opts).await?;
+            let variables: Vec<(String, String)> = conn
+                .query(
+                    "SHOW VARIABLES WHERE Variable_name IN ('version', 'log_bin', 'binlog_format', 'tx_isolation', 'transaction_isolation')",
+                )
+                .await?;
+            let server = ServerFacts::from_variables(&variables);
+            let limits = server.limits(self.timeouts.query);
+            conn.query_drop(session_settings(&server, limits)).await?;
+            Ok(Live {
+                conn,
+                server,
+                limits,
+                tables: Vec::new(),
+                in_transaction: false,
+            })
+        })
+        .await;
+        outcome.map_err(|failure| match failure {
+            Failure::TimedOut => Error::connection(format!(
+                "cannot connect to {endpoint} within {} ms; check that the server runs and answers, or raise connectTimeoutMs",
+                self.timeouts.connect.as_millis()
+            )),
+            Failure::Driver(error) => connect_error(endpoint, &error),
+        })
+    }
+
+    fn connect_options(&self) -> Result<OptsBuilder> {
+        let settings = &self.settings;
+        let mut opts = OptsBuilder::default()
+            .user(Some(settings.user.as_str()))
+            .pass(Some(settings.password()))
+            .db_name(Some(settings.dbname.as_str()).filter(|name| !name.is_empty()))
+            .prefer_socket(false)
+            .tcp_nodelay(true)
+            .tcp_keepalive(Some(Duration::from_secs(60)))
+            // Asked for otherwise at every connect; statements and rows here are small.
+            .max_allowed_packet(Some(16 * 1024 * 1024))
+            .wait_timeout(Some(28_800));
+        match &settings.endpoint {
+            Endpoint::Socket(path) => {
+                let path = path.to_str().ok_or_else(|| Error::configuration("connection setting unix_socket must be UTF-8"))?;
+                opts = opts.socket(Some(path));
+            }
+            Endpoint::Tcp { host, port } => {
+                let addresses = match settings.endpoint.literal_address() {
+                    Some(address) => vec![address],
+                    None => resolve(host, self.timeouts.connect, self.thread_start)?,
+                };
+                opts = opts.ip_or_hostname(host.as_str()).tcp_port(*port).resolved_ips(Some(addresses));
+            }
+        }
+        if let Some(tls) = &settings.tls {
+            let mut ssl = SslOpts::default().with_danger_accept_invalid_certs(tls.accept_any_certificate);
+            if let Some(ca) = &tls.ca {
+                ssl = ssl.with_root_certs(vec![read_file("CA", ca)?.into()]).with_disable_built_in_roots(true);
+            } else if let Ok(bundle) = std::fs::read("/etc/ssl/certs/ca-certificates.crt") {
+                ssl = ssl.with_root_certs(vec![bundle.into()]);
+            }
+            if let Some((cert, key)) = &tls.identity {
+                let identity = ClientIdentity::new(read_file("client certificate", cert)?.into(), read_file("client key", key)?.into());
+                ssl = ssl.with_client_identity(Some(identity));
+            }
+            opts = opts.ssl_opts(Some(ssl));
+        }
+        Ok(opts)
+    }
+
+    /// Turns a failure into an error and decides about the connection.
+    fn failed(&mut self, failure: Failure) -> Error {
+        match failure {
+            Failure::TimedOut => {
+                self.discard();
+                Error::connection(format!(
+                    "no reply from {} within {} ms; the connection was thrown away. Check the load of the server, or raise queryTimeoutMs",
+                    self.settings.endpoint,
+                    self.timeouts.query.as_millis()
+                ))
+                .with_fate(Fate::TimedOut)
+            }
+            Failure::Driver(mysql_async::Error::Server(error)) => {
+                let (mapped, ends) = server_error(error.code, &error.message);
+                if ends {
+                    self.discard();
+                } else if error.code == 1054 {
+                    // The table changed under the session: ask again what it has.
+                    if let Some(live) = self.live.as_mut() {
+                        live.tables.clear();
+                    }
+                }
+                mapped
+            }
+            Failure::Driver(error) => {
+                self.discard();
+                Error::connection(format!("lost the connection to {}: {error}", self.settings.endpoint)).with_fate(Fate::Lost)
+            }
+        }
+    }
+}
+
+/// Why a bounded piece of work failed.
+enum Failure {
+    TimedOut,
+    Driver(mysql_async::Error),
+}
+
+async fn bounded<T>(limit: Duration, work: impl Future<Output = mysql_async::Result<T>>) -> Result<T, Failure> {
+    match tokio::time::timeout(limit, work).await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(Failure::Driver(error)),
+        Err(_) => Err(Failure::TimedOut),
+    }
+}
+
+/// The session's own settings, in one statement: those of the site (`initCommands`, the server's defaults) do not reach it.
+fn session_settings(server: &ServerFacts, limits: Limits) -> String {
+    let statement_limit = if server.mariadb {
+        let ms = limits.statement.as_millis();
+        format!("max_statement_time = {}.{:03}", ms / 1_000, ms % 1_000)
+    } else {
+        // Bounds SELECT only: there is nothing for the other statements but the limits of their locks.
+        format!("max_execution_time = {}", limits.statement.as_millis())
+    };
+    format!(
+        "SET NAMES utf8mb4, autocommit = 1, sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', \
+         innodb_lock_wait_timeout = {lock}, lock_wait_timeout = {lock}, {isolation_variable} = '{isolation}', {statement_limit}",
+        lock = limits.lock_wait_s,
+        isolation_variable = server.isolation_variable,
+        isolation = server.isolation(),
+    )
+}
+
+fn connect_error(endpoint: &Endpoint, error: &mysql_async::Error) -> Error {
+    match error {
+        mysql_async::Error::Server(server) => {
+            let code = server.code;
+            if code == 1049 {
+                return server_error(code, &server.message).0;
+            }
+            let remedy = match code {
+                1045 | 1698 | 1044 => "; check user and password in the connection, and the account's privileges",
+                1040 | 1203 | 1226 => "; the server has no connection left",
+                _ => "",
+            };
+            Error::connection(format!("{endpoint} refused the connection: {}{remedy}", server.message)).with_code(code)
+        }
+        other => Error::connection(format!("cannot connect to {endpoint}: {other}")),
+    }
+}
+
+/// Resolves a host name on a thread of its own, so that a silent name server costs `limit` at most.
+fn resolve(host: &str, limit: Duration, thread_start: ThreadStart) -> Result<Vec<IpAddr>> {
+    let (sender, receiver) = mpsc::channel();
+    let name = host.to_owned();
+    let body = Box::new(move || {
+        let found = (name.as_str(), 0).to_socket_addrs().map(|all| all.map(|address| address.ip()).collect::<Vec<_>>());
+        let _ = sender.send(found);
+    });
+    thread_start(body).map_err(|error| Error::connection(format!("cannot start a thread to resolve {host}: {error}")))?;
+    match receiver.recv_timeout(limit) {
+        Ok(Ok(addresses)) if !addresses.is_empty() => Ok(addresses),
+        Ok(Ok(_)) => Err(Error::connection(format!("host {host} has no address; check host in the connection"))),
+        Ok(Err(error)) => Err(Error::connection(format!("host {host} cannot be resolved: {error}; check host in the connection"))),
+        Err(_) => Err(Error::connection(format!(
+            "host {host} was not resolved within {} ms; check the name server, or use an address",
+            limit.as_millis()
+        ))),
+    }
+}
+
+fn read_file(what: &str, path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|error| Error::configuration(format!("the TLS {what} file {} cannot be read: {error}", path.display())))
+}
+
+/// The first integer of the reply's text: the number of matched rows. The words around it are localised.
+fn first_integer(info: &[u8]) -> Option<u64> {
+    let start = info.iter().position(u8::is_ascii_digit)?;
+    let digits = info.get(start..)?;
+    let end = digits.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(digits.len());
+    std::str::from_utf8(digits.get(..end)?).ok()?.parse().ok()
+}
+
+/// Runs an operation that may be repeated: once more, on a new connection, when the connection is lost.
+///
+/// A time-out is not repeated: the time is up.
+pub(crate) async fn idempotent<T>(session: &mut Session, mut operation: impl AsyncFnMut(&mut Session) -> Result<T>) -> Result<T> {
+    match operation(session).await {
+        Err(error) if error.fate == Fate::Lost => operation(session).await,
+        outcome => outcome,
+    }
+}
+
+/// Builds positional parameters.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => {
+        mysql_async::Params::Positional(vec![$(mysql_async::Value::from($value)),*])
+    };
+}
+pub(crate) use params;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matched_rows_are_the_first_integer_in_any_language() {
+        assert_eq!(first_integer(b"Rows matched: 1  Changed: 0  Warnings: 0"), Some(1));
+        assert_eq!(first_integer("Datens\u{e4}tze gefunden: 12  ge\u{e4}ndert: 3  Warnungen: 0".as_bytes()), Some(12));
+        assert_eq!(first_integer(b""), None);
+        assert_eq!(first_integer(b"no digits"), None);
+        assert_eq!(first_integer(b"99999999999999999999999"), None);
+    }
+}
