@@ -1,0 +1,50 @@
+# Shared by the scripts of bin/: where the project is, how to speak to the user, progress on a terminal. Sourced, not run.
+# shellcheck shell=bash
+set -euo pipefail
+NRLLM_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+export NRLLM_TOP
+# A newcomer's shell may not have read rustup's environment yet.
+[ ! -d "$HOME/.cargo/bin" ] || case ":$PATH:" in *":$HOME/.cargo/bin:"*) ;; *) PATH="$HOME/.cargo/bin:$PATH" ;; esac
+case ":$PATH:" in *:/usr/sbin:*) ;; *) PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin" ;; esac
+export PATH
+# Messages of PHP, MariaDB and cargo are compared and parsed: they must be the untranslated ones.
+export LC_ALL=C.UTF-8
+unset LANGUAGE
+
+say() { printf '%s\n' "$*"; }
+warn() { printf '%s\n' "$*" >&2; }
+die() { warn "$(basename "$0"): $*"; exit 1; }
+on_terminal() { [ -t 1 ] && [ "${TERM:-dumb}" != dumb ]; }
+
+# Seconds with one decimal since the given `$EPOCHREALTIME`.
+seconds_since() {
+    local us=$(($(tr -d ., <<<"$EPOCHREALTIME") - $(tr -d ., <<<"$1")))
+    printf '%d.%d' $((us / 1000000)) $((us / 100000 % 10))
+}
+
+# progress LABEL LOG COMMAND...: runs the command with its output in LOG. On a terminal one line shows that it goes on (the time,
+# and the last line of the log); elsewhere nothing is printed. Answers the command's exit code; the log stays for the caller.
+progress() {
+    local label=$1 log=$2 start=$EPOCHREALTIME pid status=0 last width
+    shift 2
+    if ! on_terminal; then
+        "$@" >"$log" 2>&1 </dev/null || status=$?
+        return $status
+    fi
+    "$@" >"$log" 2>&1 </dev/null &
+    pid=$!
+    # A stop by the user has to reach the command too: a command in the background of a script ignores Ctrl-C.
+    trap 'kill -TERM '"$pid"' 2>/dev/null; wait '"$pid"' 2>/dev/null; printf "\n"; exit 130' INT TERM
+    while kill -0 "$pid" 2>/dev/null; do
+        width=$(($(tput cols 2>/dev/null || echo 80) - ${#label} - 14))
+        last=$(tail -c 400 "$log" 2>/dev/null | tr -d '\033' | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 || true)
+        [ "$width" -gt 0 ] || width=1
+        printf '\r\033[K%s  %5ss  %s' "$label" "$(seconds_since "$start")" "${last:0:$width}"
+        # Only the rhythm of the display: nothing waits for it to be right.
+        sleep 0.3
+    done
+    wait "$pid" || status=$?
+    trap - INT TERM
+    printf '\r\033[K'
+    return $status
+}

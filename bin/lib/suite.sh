@@ -1,0 +1,36 @@
+# For the suites of bin/suites: counts, the closing line. Sourced after common.sh.
+#
+# A suite is an executable bin/suites/NN-name; bin/test runs them in that order, builds what they need and reads their closing line
+#   N passed, N failed
+# Header lines that bin/test reads:
+#   # about: what it tests, in a line
+#   # needs: server module     a private database server (NRLLM_TEST_SOCKET, _HOST, _PORT, _USER, _PASSWORD, _SERVER: accounts with all
+#                              privileges), and the PHP module (NRLLM_MODULE: its path)
+#   # only: all                runs with bin/test --all, or when it is named
+#   # matrix: no               bin/matrix leaves it out: another system has no other answer
+#   # if: path                 there is such a suite only where the path exists
+# NRLLM_TEST_ALL is 1 with --all. Arguments are those behind `--` of bin/test. What a suite prints is shown when it fails.
+# shellcheck shell=bash
+SUITE_PASSED=0 SUITE_FAILED=0
+
+# check LABEL COMMAND...: one thing that holds or does not; its output is kept for the failure.
+check() {
+    local label=$1 output status=0
+    shift
+    output=$("$@" 2>&1 </dev/null) || status=$?
+    if [ $status = 0 ]; then
+        SUITE_PASSED=$((SUITE_PASSED + 1))
+        say "ok      $label"
+    else
+        SUITE_FAILED=$((SUITE_FAILED + 1))
+        say "FAILED  $label"
+        printf '%s\n' "$output"
+    fi
+}
+
+# finish: the closing line, and the exit code that goes with it.
+finish() {
+    say "$SUITE_PASSED passed, $SUITE_FAILED failed"
+    [ "$SUITE_FAILED" = 0 ] && [ "$SUITE_PASSED" -gt 0 ]
+    exit $?
+}

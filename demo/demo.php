@@ -1,0 +1,204 @@
+<?php
+
+/**
+ * The demo: runs in every state that matters, and what workers, the reaper and failures make of them. Started by bin/demo, which gives
+ * the address of a private server in the environment.
+ */
+
+declare(strict_types=1);
+
+use Netresearch\NrLlm\Provider\Exception\FallbackChainExhaustedException;
+use Netresearch\NrLlm\Provider\Exception\ProviderConnectionException;
+use Netresearch\NrLlm\Provider\Exception\ProviderResponseException;
+
+require __DIR__ . '/table.php';
+require __DIR__ . '/provider.php';
+require __DIR__ . '/../phpt/inc/schema.inc';
+
+mysqli_report(MYSQLI_REPORT_ERROR | MYSQLI_REPORT_STRICT);
+[$socket, $user, $password] = [getenv('NRLLM_TEST_SOCKET'), getenv('NRLLM_TEST_USER'), getenv('NRLLM_TEST_PASSWORD')];
+$db = new mysqli('localhost', $user, $password, '', 0, $socket);
+$db->query('CREATE DATABASE demo CHARACTER SET utf8mb4');
+$db->select_db('demo');
+$db->query(run_table_sql());
+
+// What a TYPO3 site has in $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default'].
+$connection = ['driver' => 'mysqli', 'host' => 'localhost', 'unix_socket' => $socket, 'user' => $user, 'password' => $password, 'dbname' => 'demo'];
+$runtime = new NrLlmRuntime($connection);
+$now = time();
+$request = '{"messages":[{"role":"user","content":"Translate this page"}]}';
+$failed = false;
+
+/** @var array<string, int> $uids name => uid */
+$uids = [];
+$seed = static function (string $name, array $columns) use ($db, &$uids, $now, $request): void {
+    static $hour = 0;
+    $columns += ['status' => 'running', 'claimed_by' => 'worker:web-01:4711', 'queued_request' => $request, 'tstamp' => $now - 300,
+        'crdate' => $now - 3600 + 60 * $hour++, 'started_at' => $now - 300, 'configuration_identifier' => $name,
+        'uuid' => vsprintf('%s%s-%s-%s-%s-%s%s%s', str_split(bin2hex(random_bytes(16)), 4))];
+    $statement = $db->prepare('INSERT INTO tx_nrllm_agentrun (' . implode(', ', array_keys($columns)) . ') VALUES ('
+        . implode(', ', array_fill(0, count($columns), '?')) . ')');
+    $statement->execute(array_map(static fn ($value): ?string => $value === null ? null : (string) $value, array_values($columns)));
+    $uids[$name] = $db->insert_id;
+};
+$seed('live', ['lease_expires' => $now + 600]);
+$seed('slow', ['claimed_by' => 'worker:web-01:4712', 'lease_expires' => $now - 5]);
+$seed('dead', ['claimed_by' => 'worker:web-02:88', 'lease_expires' => $now - 400]);
+$seed('dead, again', ['claimed_by' => 'worker:web-02:91', 'lease_expires' => $now - 380, 'requeue_count' => 2]);
+$seed('dead, too often', ['claimed_by' => 'worker:web-02:95', 'lease_expires' => $now - 360, 'requeue_count' => 3]);
+$seed('dead mid-write', ['claimed_by' => 'worker:web-03:12', 'lease_expires' => $now - 340, 'pending_effect' => 'non_idempotent_write']);
+$seed('dead mid-read', ['claimed_by' => 'worker:web-03:15', 'lease_expires' => $now - 320, 'pending_effect' => 'read_only']);
+$seed('no request', ['claimed_by' => 'resume:web-01:70', 'lease_expires' => $now - 300, 'queued_request' => null]);
+$seed('interactive', ['claimed_by' => '', 'lease_expires' => 0, 'queued_request' => null]);
+$seed('locked', ['claimed_by' => 'worker:web-04:7', 'lease_expires' => $now - 280]);
+$seed('will see a 503', ['claimed_by' => 'worker:web-01:4713', 'lease_expires' => $now + 700]);
+$seed('will see a 401', ['claimed_by' => 'worker:web-01:4714', 'lease_expires' => $now + 700]);
+$seed('chain of three', ['claimed_by' => 'worker:web-01:4715', 'lease_expires' => $now + 700, 'requeue_count' => 2]);
+$seed('asks a person', ['status' => 'waiting_for_approval', 'claimed_by' => '', 'lease_expires' => 0]);
+$seed('done', ['status' => 'completed', 'claimed_by' => '', 'lease_expires' => 0, 'queued_request' => '', 'finished_at' => $now - 100]);
+$seed('new', ['status' => 'queued', 'claimed_by' => '', 'lease_expires' => 0, 'started_at' => 0]);
+$names = array_flip($uids);
+
+/** The table of runs, with a last column of the caller's words for each name. */
+$show = static function (string $lastColumn, array $words) use ($db, $names): void {
+    $rows = [];
+    foreach ($db->query('SELECT * FROM tx_nrllm_agentrun ORDER BY uid') as $row) {
+        $rows[] = [$row['uid'], $names[$row['uid']], $row['status'], $row['claimed_by'] === '' ? '-' : $row['claimed_by'],
+            lease_in_words((int) $row['lease_expires'], time()), $row['requeue_count'], $row['termination_reason'] === '' ? '-' : $row['termination_reason'],
+            $words[$names[$row['uid']]] ?? ''];
+    }
+    print_table(['run', 'name', 'status', 'owner', 'lease', 'requeued', 'ended because', $lastColumn], $rows);
+};
+$yes = static fn (bool $answer): string => $answer ? 'yes' : 'no';
+
+echo "\nNrLlmRuntime ", NrLlmRuntime::VERSION, ' on ', $runtime->status()['server'], "\n\n";
+echo "1. Before\n\n";
+$show('what it is', [
+    'live' => 'its worker is at work',
+    'slow' => 'its worker is alive, but late with its heartbeat',
+    'dead' => 'its worker was killed',
+    'dead, again' => 'killed, and two workers before it',
+    'dead, too often' => 'killed, and three workers before it',
+    'dead mid-write' => 'killed while a tool was writing something that must not be written twice',
+    'dead mid-read' => 'killed while a tool was only reading',
+    'no request' => 'killed, and nothing is stored that a worker could run again',
+    'interactive' => 'started before leases existed: nobody may call it stale',
+    'locked' => 'killed, but an open transaction of somebody holds its row',
+    'will see a 503' => 'its provider is about to answer 503',
+    'will see a 401' => 'its provider is about to answer 401',
+    'chain of three' => 'all three of its providers are about to fail',
+    'asks a person' => 'waits for an approval',
+    'done' => 'finished',
+    'new' => 'waits for a worker',
+]);
+
+echo "2. Heartbeats\n\n";
+$worker = NrLlmRuntime::identity('worker');
+print_table(['call', 'answer', 'why'], [
+    ["claimQueued 'new' as $worker", $yes($runtime->claimQueued($uids['new'], $worker, $now + 900)), 'it was queued: the lease is ours'],
+    ["claimQueued 'new' once more", $yes($runtime->claimQueued($uids['new'], 'worker:web-09:1', $now + 900)), 'it runs already: a second worker goes away'],
+    ["renewLease 'live'", $yes($runtime->renewLease($uids['live'], 'worker:web-01:4711', $now + 900)), 'still the owner'],
+    ["renewLease 'live', same second", $yes($runtime->renewLease($uids['live'], 'worker:web-01:4711', $now + 900)), 'a renewal that changes nothing is a renewal'],
+    ["renewLease 'slow'", $yes($runtime->renewLease($uids['slow'], 'worker:web-01:4712', $now + 900)), 'late, but nobody had taken it: saved'],
+    ["renewLease 'live' as WORKER:web-01:4711", $yes($runtime->renewLease($uids['live'], 'WORKER:web-01:4711', $now + 900)),
+        'owners compare byte by byte, whatever the collation'],
+]);
+
+/** A report as a table: what becomes of each run, and why. */
+$why = [
+    'retries_exhausted' => 'three requeues are the budget',
+    'contended' => 'its row is locked: the next tick looks again',
+    'renewed' => 'its worker came back in time',
+];
+$report = static function (NrLlmReapReport $report, string $requeued, string $deadLettered) use ($names, $why, $uids): void {
+    $rows = [];
+    foreach ($report->requeued() as $run) {
+        $rows[] = [(string) $run['uid'], $names[$run['uid']], $requeued, 'requeue ' . $run['requeueCount'] . ' of ' . NrLlmRuntime::MAX_REQUEUES];
+    }
+    foreach ($report->deadLettered() as $run) {
+        $reason = $why[$run['reason']] ?? ($run['uid'] === $uids['no request'] ? 'no stored request' : 'a second attempt might write twice');
+        $rows[] = [(string) $run['uid'], $names[$run['uid']], $deadLettered, $run['reason'] . ': ' . $reason];
+    }
+    foreach ($report->skipped() as $run) {
+        $rows[] = [(string) $run['uid'], $names[$run['uid']], 'left alone', $run['reason'] . ': ' . ($why[$run['reason']] ?? '')];
+    }
+    print_table(['run', 'name', 'outcome', 'why'], $rows);
+};
+
+echo "3. What a reaper would do (dry run: nothing is written)\n\n";
+$report($runtime->reap(50, null, ['dryRun' => true]), 'would be requeued', 'would be dead-lettered');
+
+echo "4. The reaper, while a transaction of somebody holds the row of 'locked'\n\n";
+$somebody = new mysqli('localhost', $user, $password, 'demo', 0, $socket);
+$somebody->begin_transaction();
+$somebody->query('SELECT uid FROM tx_nrllm_agentrun WHERE uid = ' . $uids['locked'] . ' FOR UPDATE');
+$report($runtime->reap(), 'requeued', 'dead-lettered');
+$somebody->rollback();
+echo "   And its next tick, when the row is free again\n\n";
+$report($runtime->reap(), 'requeued', 'dead-lettered');
+
+echo "5. Failures: classified, decided and written in one guarded transaction\n\n";
+$failures = [
+    'will see a 503' => ['worker:web-01:4713', new ProviderResponseException('Service Unavailable', 503), 'HTTP 503'],
+    'will see a 401' => ['worker:web-01:4714', new ProviderResponseException('Invalid API key', 401), 'HTTP 401'],
+    'chain of three' => ['worker:web-01:4715', new FallbackChainExhaustedException([
+        ['configuration' => 'primary', 'error' => new ProviderResponseException('Invalid API key', 401)],
+        ['configuration' => 'fallback', 'error' => new ProviderResponseException('Too Many Requests', 429)],
+        ['configuration' => 'last resort', 'error' => new ProviderConnectionException('Connection timed out')],
+    ]), 'chain: 401, 429, timeout'],
+];
+$rows = [];
+foreach ($failures as $name => [$owner, $error, $words]) {
+    $recovery = $runtime->recoverFailure($uids[$name], $owner, $error);
+    $failure = $recovery->failure();
+    $rows[] = [$name, $words, (string) $failure, $yes($failure->isRetryable()), $yes($failure->tripsCircuit()), $recovery->outcome(),
+        $recovery->outcome() === NrLlmRecovery::REQUEUED ? 'tried again in ' . $recovery->delayMs() / 1000 . ' s' : (string) $recovery->reason()];
+}
+print_table(['run', 'what happened', 'class', 'retryable', 'trips circuit', 'outcome', 'then'], $rows);
+
+echo "6. Status\n\n";
+$status = $runtime->status();
+$list = static fn (array $counts): string => implode(', ', array_map(static fn (string $key, int $count): string => "$count $key", array_keys($counts), $counts));
+print_table(['what', 'value'], [
+    ['runs', $list(array_filter($status['counts']))],
+    ['dead letters', $list(array_filter($status['deadLetters']))],
+    ['expired leases', (string) $status['expiredLeases']],
+    ['running without a lease', (string) $status['unleasedRunning']],
+    ['oldest queued', $status['oldestQueuedSeconds'] === null ? 'none' : $status['oldestQueuedSeconds'] . ' s'],
+    ['clock skew to the server', $status['clockSkewMs'] . ' ms'],
+    ['key (status, lease_expires)', $yes($status['leaseKey'])],
+    ['isolation', (string) $status['isolation']],
+]);
+
+echo "7. After\n\n";
+$expected = [
+    'live' => ['running', '', 'untouched: the reaper never waits for a live run, nor it for the reaper'],
+    'slow' => ['running', '', 'renewed in time'],
+    'dead' => ['queued', '', 'a worker may take it'],
+    'dead, again' => ['queued', '', 'its last chance'],
+    'dead, too often' => ['failed', 'retries_exhausted', 'dead letter: something is wrong with the run itself'],
+    'dead mid-write' => ['failed', 'not_retryable', 'dead letter: a person has to look what was written'],
+    'dead mid-read' => ['queued', '', 'reading twice harms nobody'],
+    'no request' => ['failed', 'not_retryable', 'dead letter: no worker could run it'],
+    'interactive' => ['running', '', 'no lease, never stale'],
+    'locked' => ['queued', '', 'requeued by the second tick'],
+    'will see a 503' => ['queued', '', 'tried again after 30 s'],
+    'will see a 401' => ['failed', 'not_retryable', 'dead letter: the key stays wrong'],
+    'chain of three' => ['queued', '', 'the last error of the chain decides: tried again after 120 s'],
+    'asks a person' => ['waiting_for_approval', '', 'untouched'],
+    'done' => ['completed', '', 'untouched: what is terminal stays so'],
+    'new' => ['running', '', 'claimed in step 2'],
+];
+$show('why', array_column(array_map(static fn (string $name, array $row): array => [$name, $row[2]], array_keys($expected), $expected), 1, 0));
+foreach ($db->query('SELECT * FROM tx_nrllm_agentrun') as $row) {
+    [$wantedStatus, $wantedReason] = $expected[$names[$row['uid']]];
+    if ($row['status'] !== $wantedStatus || $row['termination_reason'] !== $wantedReason) {
+        fwrite(STDERR, "Not as promised: '{$names[$row['uid']]}' should be $wantedStatus $wantedReason\n");
+        $failed = true;
+    }
+}
+$runtime->close();
+if ($failed) {
+    exit(1);
+}
+echo "Every run ended as the protocol says.\n";

@@ -1,0 +1,86 @@
+<?php
+
+/**
+ * What became of a failed run, from {@see NrLlmRuntime::recoverFailure()}.
+ *
+ * Not cloneable, not serializable, not made by `new`.
+ */
+final class NrLlmRecovery implements JsonSerializable
+{
+    /** The run is queued again. */
+    public const REQUEUED = 'requeued';
+
+    /** The run has ended as failed. */
+    public const DEAD_LETTERED = 'dead_lettered';
+
+    /** The caller does not own the run: nothing was written. */
+    public const LEASE_LOST = 'lease_lost';
+
+    /**
+     * What was written.
+     *
+     * @return self::REQUEUED|self::DEAD_LETTERED|self::LEASE_LOST
+     */
+    public function outcome(): string
+    {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
+    }
+
+    /**
+     * Why it was dead-lettered; null otherwise.
+     *
+     * @return 'not_retryable'|'retries_exhausted'|null
+     */
+    public function reason(): ?string
+    {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
+    }
+
+    /** The failure as it was classified. */
+    public function failure(): NrLlmFailure
+    {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
+    }
+
+    /**
+     * How often the run has been requeued, as the row now says; null when the lease is lost.
+     *
+     * @return int<0, max>|null
+     */
+    public function requeueCount(): ?int
+    {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
+    }
+
+    /**
+     * The backoff before the wake-up in milliseconds, jitter included; null unless requeued.
+     *
+     * @return int<0, max>|null
+     */
+    public function delayMs(): ?int
+    {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
+    }
+
+    /** Whether the wake-up was written in the same transaction. When false after a requeue, the caller wakes a worker. */
+    public function wokenUp(): bool
+    {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
+    }
+
+    /** Whether the server's reply was lost and the outcome was read back from the row. */
+    public function isConfirmed(): bool
+    {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
+    }
+
+    /**
+     * The same as an array, for `json_encode()` and logs.
+     *
+     * @return array<string, mixed>
+     */
+    public function jsonSerialize(): array
+    {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
+    }
+}

@@ -1,0 +1,6 @@
+<?php
+
+/**
+ * The run was cancelled.
+ */
+final class NrLlmRunCancelledException extends NrLlmException {}

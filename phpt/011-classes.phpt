@@ -1,0 +1,72 @@
+--TEST--
+Classes are final, have no properties, cannot be cloned, serialised, extended or given properties; value classes cannot be made by hand
+--EXTENSIONS--
+nrllm_runtime
+--FILE--
+<?php
+declare(strict_types=1);
+require __DIR__ . '/inc/db.inc';
+$db = new TestDb();
+$runtime = $db->runtime();
+$uid = $db->running(time() + 100);
+$objects = [
+    $runtime,
+    NrLlmRuntime::classifyFailure(new Exception()),
+    $runtime->recoverFailure($uid, 'worker:b', new Exception()),
+    $runtime->reap(),
+];
+foreach ($objects as $object) {
+    $class = new ReflectionClass($object);
+    echo $class->getName(), ': ', implode(' ', array_keys(array_filter([
+        'final' => $class->isFinal(), 'cloneable' => $class->isCloneable(), 'abstract' => $class->isAbstract(), 'iterable' => $class->isIterable(),
+    ]))), '; properties ', count($class->getProperties()), '; interfaces ', implode(' ', $class->getInterfaceNames()), "\n";
+    thrown_class('  clone', static fn () => clone $object);
+    thrown_class('  serialize', static fn () => serialize($object));
+    thrown_class('  unserialize', static fn () => unserialize(sprintf('O:%d:"%s":0:{}', strlen($object::class), $object::class)));
+    thrown_class('  unserialize C', static fn () => unserialize(sprintf('C:%d:"%s":0:{}', strlen($object::class), $object::class)));
+    thrown_class('  new property', static function () use ($object): void { $object->extra = 1; });
+    thrown_class('  without constructor', static fn () => $class->newInstanceWithoutConstructor());
+    if (!$object instanceof NrLlmRuntime) {
+        thrown_class('  new', static fn () => $class->newInstance());
+    }
+    echo '  dump ', str_contains(print_r($object, true), 'Object') ? 'ok' : 'odd', ', casts to ', count((array) $object), " properties\n";
+}
+echo "done\n";
+?>
+--EXPECTF--
+NrLlmRuntime: final; properties 0; interfaces%w
+  clone: Error
+  serialize: Exception
+  unserialize: Exception
+  unserialize C: %s
+  new property: Error
+  without constructor: ReflectionException
+  dump ok, casts to 0 properties
+NrLlmFailure: final; properties 0; interfaces JsonSerializable Stringable
+  clone: Error
+  serialize: Exception
+  unserialize: Exception
+  unserialize C: %s
+  new property: Error
+  without constructor: ReflectionException
+  new: Error
+  dump ok, casts to 0 properties
+NrLlmRecovery: final; properties 0; interfaces JsonSerializable
+  clone: Error
+  serialize: Exception
+  unserialize: Exception
+  unserialize C: %s
+  new property: Error
+  without constructor: ReflectionException
+  new: Error
+  dump ok, casts to 0 properties
+NrLlmReapReport: final; properties 0; interfaces Countable JsonSerializable
+  clone: Error
+  serialize: Exception
+  unserialize: Exception
+  unserialize C: %s
+  new property: Error
+  without constructor: ReflectionException
+  new: Error
+  dump ok, casts to 0 properties
+done

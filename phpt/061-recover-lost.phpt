@@ -1,0 +1,42 @@
+--TEST--
+recoverFailure: who does not own the run gets lease_lost and writes nothing
+--EXTENSIONS--
+nrllm_runtime
+--FILE--
+<?php
+declare(strict_types=1);
+require __DIR__ . '/inc/provider.inc';
+require __DIR__ . '/inc/db.inc';
+use Netresearch\NrLlm\Provider\Exception as P;
+$db = new TestDb();
+$runtime = $db->runtime();
+$runs = [
+    'owned by another' => $db->running(2000000000, ['claimed_by' => 'worker:b']),
+    'by an owner that collates equal' => $db->running(2000000000, ['claimed_by' => 'WORKER:A']),
+    'reaped' => $db->insert(['requeue_count' => 1]),
+];
+foreach (['waiting_for_approval', 'waiting_for_input', 'completed', 'failed', 'cancelled'] as $status) {
+    $runs[$status] = $db->insert(['status' => $status, 'claimed_by' => $status === 'waiting_for_input' ? '' : 'worker:a']);
+}
+foreach ($runs as $label => $uid) {
+    foreach ([new P\ProviderResponseException('x', 503), new Exception()] as $error) {
+        $before = $db->row($uid);
+        $recovery = $runtime->recoverFailure($uid, 'worker:a', $error);
+        $told = [$recovery->outcome(), $recovery->reason(), $recovery->requeueCount(), $recovery->delayMs(), $recovery->wokenUp()];
+        if ($label === 'waiting_for_approval' && $error instanceof P\ProviderResponseException) {
+            // Not running, so no requeue; the dead-letter guard asks for `not terminal` and the owner only.
+            check($recovery->outcome() !== 'requeued', 'a waiting run is not requeued');
+            continue;
+        }
+        if ($label !== 'waiting_for_approval') {
+            check($told === ['lease_lost', null, null, null, false], "$label: " . json_encode($told));
+            check($db->row($uid) === $before, "$label: the row is as it was");
+        }
+    }
+}
+$recovery = $runtime->recoverFailure(4000000000, 'worker:a', new Exception());
+echo $recovery->outcome(), ' ', $recovery->failure(), "\n", json_encode($recovery), "\n";
+?>
+--EXPECT--
+lease_lost unknown
+x

@@ -1,0 +1,58 @@
+dnl Builds the Rust crate one level up under PHP's own `phpize && ./configure && make && make install`, so that PIE can.
+dnl No C source is compiled here, hence no PHP_NEW_EXTENSION: the module is one make target (Makefile.frag).
+
+PHP_ARG_ENABLE([nrllm-runtime],
+  [whether to build nrllm_runtime],
+  [AS_HELP_STRING([--enable-nrllm-runtime], [Build the nrllm_runtime module])],
+  [yes])
+
+if test "$PHP_NRLLM_RUNTIME" != "no"; then
+  dnl php-config may come as a bare name; the crate's build script wants a path that exists.
+  case $PHP_CONFIG in
+    */*) NRLLM_PHP_CONFIG=$PHP_CONFIG ;;
+    *) NRLLM_PHP_CONFIG=`command -v $PHP_CONFIG` ;;
+  esac
+  NRLLM_PHP_CONFIG=`cd "\`dirname "$NRLLM_PHP_CONFIG"\`" && pwd`/`basename "$NRLLM_PHP_CONFIG"`
+
+  dnl Some builds have a php-config that names no binary, or one that was moved since.
+  NRLLM_PHP=$PHP_EXECUTABLE
+  test -x "$NRLLM_PHP" || NRLLM_PHP=`dirname "$NRLLM_PHP_CONFIG"`/php
+  if test ! -x "$NRLLM_PHP"; then
+    AC_MSG_ERROR([no php binary found by $NRLLM_PHP_CONFIG nor beside it])
+  fi
+
+  AC_MSG_CHECKING([for a PHP that nrllm_runtime supports])
+  if test "`$NRLLM_PHP_CONFIG --vernum`" -lt 80200; then
+    AC_MSG_ERROR([nrllm_runtime needs PHP 8.2 or later, $NRLLM_PHP_CONFIG is of `$NRLLM_PHP_CONFIG --version`])
+  fi
+  if test "$PHP_THREAD_SAFETY" = "yes"; then
+    AC_MSG_ERROR([nrllm_runtime needs a PHP without thread safety (NTS); $NRLLM_PHP_CONFIG is of a thread-safe one (ZTS)])
+  fi
+  AC_MSG_RESULT([`$NRLLM_PHP_CONFIG --version`, NTS])
+
+  dnl rustup installs where the PATH of a cron job, a container build or a login shell of another kind often does not look.
+  AC_PATH_PROG([CARGO], [cargo], [no], [$PATH:${CARGO_HOME:-$HOME/.cargo}/bin:$HOME/.cargo/bin:/usr/local/cargo/bin])
+  if test "$CARGO" = "no"; then
+    AC_MSG_ERROR([cargo was not found in the PATH nor in ~/.cargo/bin: install a Rust toolchain (https://rustup.rs), or run ./configure CARGO=/path/to/cargo])
+  fi
+
+  NRLLM_CRATE=`cd "$abs_srcdir/.." && pwd`
+  if test ! -f "$NRLLM_CRATE/Cargo.lock"; then
+    AC_MSG_ERROR([$NRLLM_CRATE holds no Cargo.lock: pie/ builds only inside the complete source archive])
+  fi
+  case `uname -s` in
+    Darwin) NRLLM_LIBRARY=libnrllm_runtime.dylib ;;
+    *) NRLLM_LIBRARY=libnrllm_runtime.so ;;
+  esac
+
+  PHP_SUBST(CARGO)
+  PHP_SUBST(NRLLM_PHP)
+  PHP_SUBST(NRLLM_PHP_CONFIG)
+  PHP_SUBST(NRLLM_CRATE)
+  PHP_SUBST(NRLLM_LIBRARY)
+
+  dnl PHP's own rules (`all`, `install`, `test`) work from libtool's .la files; ours is written by the fragment.
+  PHP_MODULES="$PHP_MODULES \$(phplibdir)/nrllm_runtime.la"
+  PHP_ADD_BUILD_DIR([$abs_builddir/modules])
+  PHP_ADD_MAKEFILE_FRAGMENT([$abs_srcdir/Makefile.frag], [$abs_srcdir], [$abs_builddir])
+fi

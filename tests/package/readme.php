@@ -1,0 +1,74 @@
+<?php
+
+/**
+ * What the documents say is there: examples word for word, links, commands, methods.
+ *
+ *   php -n -d extension=/path/to/libnrllm_runtime.so tests/package/readme.php
+ */
+
+declare(strict_types=1);
+
+$top = dirname(__DIR__, 2);
+$failures = 0;
+$expect = static function (string $what, bool $holds) use (&$failures): void {
+    if (!$holds) {
+        echo 'FAILED  ', $what, "\n";
+        $failures++;
+    }
+};
+$readme = file_get_contents("$top/README.md");
+
+// The examples are the files, which the phpt suite runs.
+foreach (['worker', 'reaper'] as $name) {
+    $expect("README shows examples/$name.php word for word", str_contains($readme, "```php\n" . file_get_contents("$top/examples/$name.php") . '```'));
+}
+// Every other piece of PHP at least parses, with what it calls.
+preg_match_all('/^```php\n(.*?)^```$/ms', $readme, $blocks);
+foreach ($blocks[1] as $number => $code) {
+    $code = str_starts_with($code, '<?php') ? $code : "<?php\n$code";
+    try {
+        token_get_all($code, TOKEN_PARSE);
+    } catch (ParseError $error) {
+        $expect("PHP block $number of the README parses: {$error->getMessage()}", false);
+    }
+}
+
+$documents = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'UPGRADING.md', 'CHANGELOG.md', ...array_map(
+    static fn (string $file): string => substr($file, strlen($top) + 1),
+    [...glob("$top/docs/*.md"), ...glob("$top/docs/*/*.md"), ...glob("$top/*/README.md")]
+)];
+$slug = static fn (string $heading): string => preg_replace('/[^a-z0-9_-]/', '', str_replace(' ', '-', strtolower(trim(str_replace('`', '', $heading)))));
+$anchors = static function (string $file) use ($slug): array {
+    preg_match_all('/^#+ (.+)$/m', preg_replace('/^```.*?^```$/ms', '', file_get_contents($file)), $headings);
+    return array_map($slug, $headings[1]);
+};
+$methods = [];
+foreach ((new ReflectionExtension('nrllm_runtime'))->getClasses() as $class) {
+    foreach ($class->getMethods() as $method) {
+        $methods[strtolower($method->getName())] = true;
+    }
+}
+foreach (array_unique($documents) as $document) {
+    $text = file_get_contents("$top/$document");
+    preg_match_all('/\[[^\]]*\]\(([^)\s]+)\)/', $text, $links);
+    foreach ($links[1] as $link) {
+        if (preg_match('#^[a-z]+://|^mailto:#', $link)) {
+            continue;
+        }
+        [$path, $anchor] = explode('#', $link, 2) + [1 => ''];
+        $file = $path === '' ? "$top/$document" : dirname("$top/$document") . "/$path";
+        $expect("$document links to $link", file_exists($file));
+        $expect("$document links to a heading of $link", $anchor === '' || (is_file($file) && in_array($anchor, $anchors($file), true)));
+    }
+    // Commands of bin/, files of the tree, and methods that are named in code.
+    preg_match_all('#(?<![\w/.])(bin/[a-z-]+|examples/[a-z-]+\.php|phpt/[\w-]+\.phpt|docs/[\w/-]+\.md|src/[a-z_]+(?:/[a-z_]+\.rs)?)#', $text, $paths);
+    foreach (array_unique($paths[1]) as $path) {
+        $expect("$document names $path", file_exists("$top/$path"));
+    }
+    preg_match_all('/`(?:NrLlm\w+::|->)?([a-z]\w+)\(\)/', $text, $named);
+    foreach (array_unique($named[1]) as $name) {
+        $expect("$document names the method $name()", isset($methods[strtolower($name)]) || function_exists($name));
+    }
+}
+echo $failures === 0 ? "ok\n" : "$failures failed\n";
+exit($failures === 0 ? 0 : 1);
