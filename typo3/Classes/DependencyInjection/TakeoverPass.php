@@ -76,7 +76,9 @@ final class TakeoverPass implements CompilerPassInterface
         $this->add($container, StatusReader::class);
         $this->add($container, Doctor::class)
             ->setArgument('$registry', $this->optional(self::REGISTRY))
-            ->setArgument('$runs', $this->optional(self::INTERFACE));
+            ->setArgument('$runs', $this->optional(self::INTERFACE))
+            ->setArgument('$ours', $this->optional(self::RUNS))
+            ->setArgument('$factory', $this->optional(InterceptFactory::class));
     }
 
     /**

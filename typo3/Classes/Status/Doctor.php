@@ -8,6 +8,7 @@ use NrLlmRuntime\Typo3\Command\ReapCommand;
 use NrLlmRuntime\Typo3\DependencyInjection\BuildFacts;
 use NrLlmRuntime\Typo3\Door\Door;
 use NrLlmRuntime\Typo3\Repository\InterceptedRuns;
+use NrLlmRuntime\Typo3\Repository\InterceptFactory;
 use NrLlmRuntime\Typo3\Settings\ConnectionSettings;
 use NrLlmRuntime\Typo3\Settings\RuntimeSettings;
 use NrLlmRuntime\Typo3\WakeUp\Routing;
@@ -25,6 +26,7 @@ final class Doctor
     /**
      * @param object|null $registry TYPO3's CommandRegistry
      * @param object|null $runs     what nr_llm is given as its repository
+     * @param object|null $ours     this package's proxy of it
      */
     public function __construct(
         private readonly Door $door,
@@ -35,6 +37,8 @@ final class Doctor
         private readonly RuntimeSettings $settings,
         private readonly ?object $registry = null,
         private readonly ?object $runs = null,
+        private readonly ?object $ours = null,
+        private readonly ?InterceptFactory $factory = null,
     ) {}
 
     /**
@@ -130,26 +134,22 @@ final class Doctor
         if (!$this->facts->repositoryIsIntercepted()) {
             return self::result('repository', false, 'nr_llm\'s run repository is not intercepted: ' . $this->facts->repositoryProblem());
         }
-        $real = $this->runs;
+        if ($this->runs !== $this->ours) {
+            return self::result('repository', true, sprintf('nr_llm\'s run repository is intercepted, and %s of another extension stands in front.', get_debug_type($this->runs)));
+        }
         try {
-            // Symfony's proxies can be asked for what is behind them.
-            if ($real !== null && method_exists($real, 'initializeLazyObject')) {
-                $real = $real->initializeLazyObject();
-            }
+            // What a worker is given. The proxy cannot be asked: what is behind it does not have the type it promises.
+            $given = $this->factory?->create();
         } catch (\Throwable $error) {
             return self::result('repository', false, 'nr_llm\'s run repository cannot be made: ' . $error->getMessage());
         }
-        if ($real instanceof InterceptedRuns) {
+        if ($given instanceof InterceptedRuns) {
             return self::result('repository', true, 'nr_llm\'s run repository is intercepted.');
         }
-        if (!$this->door->isOpen()) {
-            return self::result('repository', false, 'nr_llm\'s run repository is its own: there is no native runtime.');
-        }
 
-        return self::result('repository', false, sprintf(
-            'nr_llm is given %s as its run repository: the runtime refuses the settings (see the log), or another extension decorates it.',
-            $real === null ? 'nothing' : $real::class,
-        ));
+        return self::result('repository', false, $this->door->isOpen()
+            ? 'nr_llm\'s run repository is its own: the runtime refuses the settings (see the log).'
+            : 'nr_llm\'s run repository is its own: there is no native runtime.');
     }
 
     /**

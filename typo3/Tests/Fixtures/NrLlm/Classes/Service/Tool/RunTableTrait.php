@@ -166,7 +166,15 @@ trait RunTableTrait
      */
     private function guarded(array $set, array $where): bool
     {
-        return (int)$this->connection()->update('tx_nrllm_agentrun', $set + ['tstamp' => time()], $where) === 1;
+        if ((int)$this->connection()->update('tx_nrllm_agentrun', $set + ['tstamp' => time()], $where) === 1) {
+            return true;
+        }
+
+        // Nothing changed is not lost: the second renewal of a second writes the same values.
+        return isset($where['claimed_by']) && (int)$this->connection()->executeQuery(
+            'SELECT COUNT(*) FROM tx_nrllm_agentrun WHERE uid = ? AND status = ? AND claimed_by = ?',
+            [$where['uid'], $where['status'], $where['claimed_by']],
+        )->fetchOne() === 1;
     }
 
     /** @param list<mixed> $parameters */
