@@ -102,6 +102,7 @@ final class ReapCommand extends Command
 
             return self::FAILURE;
         }
+        $bar?->finish();
         $bar?->clear();
         if ($format === 'json') {
             $lines->raw(Lines::json($tally));
