@@ -15,7 +15,7 @@ $GLOBALS['TYPO3_CONF_VARS'] = json_decode((string)getenv('NRLLM_TYPO3_CONF'), tr
 if (is_file((string)getenv('NRLLM_TYPO3_PREPARE'))) {
     require (string)getenv('NRLLM_TYPO3_PREPARE');
 }
-$registry = Site::build([Site::nrLlmFolder(), Site::typo3Folder()])->get(CommandRegistry::class);
+$registry = Site::build([Site::nrLlmFolder(), Site::typo3Folder()], HandProxy::addWhereNeeded(...))->get(CommandRegistry::class);
 $application = new Application('site', '1');
 $application->setCatchExceptions(true);
 foreach (array_keys($registry->commands) as $name) {
