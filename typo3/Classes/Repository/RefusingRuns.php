@@ -8,7 +8,7 @@ use NrLlmRuntime\Typo3\Door\DoorClosedException;
 
 /**
  * Stands in front of nr_llm's repository where there is no native runtime and the administrator forbade the PHP path
- * (`fallback = none`): no run is claimed, started with a lease or reaped; reading, settling and purging go on.
+ * (`fallback = none`): no run is claimed or reaped; reading, settling and purging go on.
  */
 final class RefusingRuns
 {
