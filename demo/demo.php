@@ -60,14 +60,14 @@ $seed('new', ['status' => 'queued', 'claimed_by' => '', 'lease_expires' => 0, 's
 $names = array_flip($uids);
 
 /** The table of runs, with a last column of the caller's words for each name. */
-$show = static function (string $lastColumn, array $words) use ($db, $names): void {
+$show = static function (string $lastColumn, array $words, bool $ended) use ($db, $names): void {
     $rows = [];
     foreach ($db->query('SELECT * FROM tx_nrllm_agentrun ORDER BY uid') as $row) {
         $rows[] = [$row['uid'], $names[$row['uid']], $row['status'], $row['claimed_by'] === '' ? '-' : $row['claimed_by'],
-            lease_in_words((int) $row['lease_expires'], time()), $row['requeue_count'], $row['termination_reason'] === '' ? '-' : $row['termination_reason'],
-            $words[$names[$row['uid']]] ?? ''];
+            lease_in_words((int) $row['lease_expires'], time()), $row['requeue_count'],
+            ...($ended ? [$row['termination_reason'] === '' ? '-' : $row['termination_reason']] : []), $words[$names[$row['uid']]] ?? ''];
     }
-    print_table(['run', 'name', 'status', 'owner', 'lease', 'requeued', 'ended because', $lastColumn], $rows);
+    print_table(['run', 'name', 'status', 'owner', 'lease', 'requeued', ...($ended ? ['ended because'] : []), $lastColumn], $rows);
 };
 $yes = static fn (bool $answer): string => $answer ? 'yes' : 'no';
 
@@ -79,7 +79,7 @@ $show('what it is', [
     'dead' => 'its worker was killed',
     'dead, again' => 'killed, and two workers before it',
     'dead, too often' => 'killed, and three workers before it',
-    'dead mid-write' => 'killed while a tool was writing something that must not be written twice',
+    'dead mid-write' => 'killed while a tool wrote what must not be written twice',
     'dead mid-read' => 'killed while a tool was only reading',
     'no request' => 'killed, and nothing is stored that a worker could run again',
     'interactive' => 'started before leases existed: nobody may call it stale',
@@ -90,7 +90,7 @@ $show('what it is', [
     'asks a person' => 'waits for an approval',
     'done' => 'finished',
     'new' => 'waits for a worker',
-]);
+], false);
 
 echo "2. Heartbeats\n\n";
 $worker = NrLlmRuntime::identity('worker');
@@ -172,7 +172,7 @@ print_table(['what', 'value'], [
 
 echo "7. After\n\n";
 $expected = [
-    'live' => ['running', '', 'untouched: the reaper never waits for a live run, nor it for the reaper'],
+    'live' => ['running', '', 'untouched: no reaper waits for it, nor it for a reaper'],
     'slow' => ['running', '', 'renewed in time'],
     'dead' => ['queued', '', 'a worker may take it'],
     'dead, again' => ['queued', '', 'its last chance'],
@@ -189,7 +189,7 @@ $expected = [
     'done' => ['completed', '', 'untouched: what is terminal stays so'],
     'new' => ['running', '', 'claimed in step 2'],
 ];
-$show('why', array_column(array_map(static fn (string $name, array $row): array => [$name, $row[2]], array_keys($expected), $expected), 1, 0));
+$show('why', array_column(array_map(static fn (string $name, array $row): array => [$name, $row[2]], array_keys($expected), $expected), 1, 0), true);
 foreach ($db->query('SELECT * FROM tx_nrllm_agentrun') as $row) {
     [$wantedStatus, $wantedReason] = $expected[$names[$row['uid']]];
     if ($row['status'] !== $wantedStatus || $row['termination_reason'] !== $wantedReason) {

@@ -17,9 +17,11 @@ $objects = [
 ];
 foreach ($objects as $object) {
     $class = new ReflectionClass($object);
+    $interfaces = $class->getInterfaceNames();
+    sort($interfaces);
     echo $class->getName(), ': ', implode(' ', array_keys(array_filter([
-        'final' => $class->isFinal(), 'cloneable' => $class->isCloneable(), 'abstract' => $class->isAbstract(), 'iterable' => $class->isIterable(),
-    ]))), '; properties ', count($class->getProperties()), '; interfaces ', implode(' ', $class->getInterfaceNames()), "\n";
+        'final' => $class->isFinal(), 'abstract' => $class->isAbstract(), 'iterable' => $class->isIterable(),
+    ]))), '; properties ', count($class->getProperties()), '; interfaces ', implode(' ', $interfaces), "\n";
     thrown_class('  clone', static fn () => clone $object);
     thrown_class('  serialize', static fn () => serialize($object));
     thrown_class('  unserialize', static fn () => unserialize(sprintf('O:%d:"%s":0:{}', strlen($object::class), $object::class)));
@@ -49,7 +51,7 @@ NrLlmFailure: final; properties 0; interfaces JsonSerializable Stringable
   unserialize C: %s
   new property: Error
   without constructor: ReflectionException
-  new: Error
+  new: Exception
   dump ok, casts to 0 properties
 NrLlmRecovery: final; properties 0; interfaces JsonSerializable
   clone: Error
@@ -58,7 +60,7 @@ NrLlmRecovery: final; properties 0; interfaces JsonSerializable
   unserialize C: %s
   new property: Error
   without constructor: ReflectionException
-  new: Error
+  new: Exception
   dump ok, casts to 0 properties
 NrLlmReapReport: final; properties 0; interfaces Countable JsonSerializable
   clone: Error
@@ -67,6 +69,6 @@ NrLlmReapReport: final; properties 0; interfaces Countable JsonSerializable
   unserialize C: %s
   new property: Error
   without constructor: ReflectionException
-  new: Error
+  new: Exception
   dump ok, casts to 0 properties
 done

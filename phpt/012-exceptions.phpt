@@ -30,7 +30,7 @@ function outer(): NrLlmRuntime
 }
 function inner(): NrLlmRuntime
 {
-    return new NrLlmRuntime(['driver' => 'pdo_sqlite']); // line 30
+    return new NrLlmRuntime(['driver' => 'pdo_sqlite']); // line 28
 }
 try {
     outer();
@@ -50,9 +50,9 @@ NrLlmQueryException extends NrLlmException, final
 NrLlmLeaseLostException extends NrLlmException, final
 NrLlmRunCancelledException extends NrLlmException, final
 OfMine is an NrLlmException
-NrLlmConfigurationException in 012-exceptions.php line 30
-  NrLlmRuntime->__construct line 30
-  inner line 26
-  outer line 33
+NrLlmConfigurationException in 012-exceptions.php line 28
+  NrLlmRuntime->__construct line 28
+  inner line 24
+  outer line 31
 NULL
 int(0)

@@ -13,17 +13,12 @@ $connections = [
     'sqlsrv' => ['driver' => 'sqlsrv'] + $good,
     'driver is a number' => ['driver' => 5] + $good,
     'host is an array' => ['host' => ['x']] + $good,
-    'port 0' => ['port' => 0] + $good,
     'port 65536' => ['port' => 65536] + $good,
     'port words' => ['port' => 'many'] + $good,
     'password is an array' => ['password' => ['hush']] + $good,
-    'no database' => ['dbname' => ''] + $good,
-    'socket with a host' => ['unix_socket' => '/tmp/sock'] + $good,
-    'empty array' => [],
     'empty URL' => '',
     'not a URL' => 'hush hush',
     'wrong scheme' => 'pgsql://u:hush@h/d',
-    'URL without database' => 'mysql://u:hush@h/',
     'URL with a bad port' => 'mysql://u:hush@h:99999/d',
 ];
 foreach ($connections as $label => $connection) {
@@ -62,5 +57,37 @@ new NrLlmRuntime(['driver' => 'pdo_mysql', 'port' => '3306'] + $good, ['table' =
 new NrLlmRuntime('mysql://u:p%40ss@h:3306/d?socket=');
 echo "done\n";
 ?>
---EXPECTF--
+--EXPECT--
+pdo_pgsql: NrLlmConfigurationException: driver 'pdo_pgsql' is not supported; the runtime talks to MySQL and MariaDB: driver is 'mysqli' or 'pdo_mysql' (URLs: mysql://)
+pdo_sqlite: NrLlmConfigurationException: driver 'pdo_sqlite' is not supported; the runtime talks to MySQL and MariaDB: driver is 'mysqli' or 'pdo_mysql' (URLs: mysql://)
+sqlsrv: NrLlmConfigurationException: driver 'sqlsrv' is not supported; the runtime talks to MySQL and MariaDB: driver is 'mysqli' or 'pdo_mysql' (URLs: mysql://)
+driver is a number: NrLlmConfigurationException: connection setting driver must be a string, int given
+host is an array: NrLlmConfigurationException: connection setting host must be a string, array given
+port 65536: NrLlmConfigurationException: connection setting port must be a number from 1 to 65535
+port words: NrLlmConfigurationException: connection setting port must be a number from 1 to 65535
+password is an array: NrLlmConfigurationException: connection setting password must be a string, array given
+empty URL: NrLlmConfigurationException: the connection string is no URL; a connection URL looks like mysql://user:password@host:port/dbname?socket=/path; special characters in it are percent-encoded
+not a URL: NrLlmConfigurationException: the connection string is no URL; a connection URL looks like mysql://user:password@host:port/dbname?socket=/path; special characters in it are percent-encoded
+wrong scheme: NrLlmConfigurationException: driver 'pgsql' is not supported; the runtime talks to MySQL and MariaDB: driver is 'mysqli' or 'pdo_mysql' (URLs: mysql://)
+URL with a bad port: NrLlmConfigurationException: the connection URL cannot be read (invalid port number); a connection URL looks like mysql://user:password@host:port/dbname?socket=/path; special characters in it are percent-encoded
+unknown option: NrLlmConfigurationException: unknown option 'tabel'; the options are table, clock, connectTimeoutMs, queryTimeoutMs, maxRequeues, backoffBaseMs, backoffCapMs, jitter
+numeric key: NrLlmConfigurationException: unknown option '0'; the options are table, clock, connectTimeoutMs, queryTimeoutMs, maxRequeues, backoffBaseMs, backoffCapMs, jitter
+table with a quote: NrLlmConfigurationException: option table must be a table name of 1 to 64 characters of 0-9, A-Z, a-z, $ and _, optionally with a schema (schema.table)
+table empty: NrLlmConfigurationException: option table must be a table name of 1 to 64 characters of 0-9, A-Z, a-z, $ and _, optionally with a schema (schema.table)
+table too long: NrLlmConfigurationException: option table must be a table name of 1 to 64 characters of 0-9, A-Z, a-z, $ and _, optionally with a schema (schema.table)
+table with two dots: NrLlmConfigurationException: option table must be a table name of 1 to 64 characters of 0-9, A-Z, a-z, $ and _, optionally with a schema (schema.table)
+table is a number: NrLlmConfigurationException: option table must be a string, int given
+clock: NrLlmConfigurationException: option clock must be 'caller' or 'database', 'server' given
+connectTimeoutMs 0: NrLlmConfigurationException: option connectTimeoutMs must be from 1 to 3600000, 0 given
+queryTimeoutMs negative: NrLlmConfigurationException: option queryTimeoutMs must be from 1 to 3600000, -1 given
+queryTimeoutMs a string: NrLlmConfigurationException: option queryTimeoutMs must be an integer, string given
+maxRequeues negative: NrLlmConfigurationException: option maxRequeues must be from 0 to 4294967295, -1 given
+jitter 1.5: NrLlmConfigurationException: option jitter must be from 0.0 to 1.0, 1.5 given
+jitter NAN: NrLlmConfigurationException: option jitter must be from 0.0 to 1.0, NaN given
+backoffBaseMs negative: NrLlmConfigurationException: option backoffBaseMs must be from 0 to 2592000000, -1 given
+connection is an int: TypeError
+connection is null: TypeError
+connection is an object: TypeError
+options are a string: TypeError
+no argument: ArgumentCountError
 done

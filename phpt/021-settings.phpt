@@ -2,6 +2,9 @@
 Settings: mysqli and pdo_mysql arrays and URLs, over the socket and over TCP, with a password full of special characters
 --EXTENSIONS--
 nrllm_runtime
+--INI--
+mysqli.default_socket=/nonexistent/mysqld.sock
+pdo_mysql.default_socket=/nonexistent/mysqld.sock
 --FILE--
 <?php
 declare(strict_types=1);

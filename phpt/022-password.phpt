@@ -9,71 +9,86 @@ zend.exception_string_param_max_len=500
 <?php
 declare(strict_types=1);
 require __DIR__ . '/inc/db.inc';
+// The settings are made inside of each call: what a test hands around would show up in the traces by itself.
+const SECRET = 'SwordFish-9';
+function settings(array $others = []): array
+{
+    return $others + ['driver' => 'mysqli', 'host' => '127.0.0.1', 'port' => 1, 'user' => 'u', 'password' => SECRET, 'dbname' => 'd'];
+}
+function url(string $rest): string
+{
+    return 'mysql://u:' . SECRET . '@' . $rest;
+}
 $db = new TestDb();
-$secret = 'SwordFish-9';
-$texts = [];
-$collect = static function (string $label, callable $call) use (&$texts): void {
+function act(string $what): void
+{
+    global $db;
+    match ($what) {
+        'bad driver' => new NrLlmRuntime(settings(['driver' => 'oci8'])),
+        'bad option' => new NrLlmRuntime(settings(), ['nope' => 'an argument']),
+        'bad port' => new NrLlmRuntime(settings(['port' => -1])),
+        'bad TLS' => (new NrLlmRuntime(settings(['ssl_ca' => '/nonexistent/ca.pem'])))->status(),
+        'bad URL' => new NrLlmRuntime(url('127.0.0.1:port/d')),
+        'bad scheme' => new NrLlmRuntime('ftp' . substr(url('127.0.0.1/d'), 5)),
+        'no URL' => new NrLlmRuntime(SECRET),
+        'no server' => (new NrLlmRuntime(settings()))->status(),
+        'no server, URL' => (new NrLlmRuntime(url('127.0.0.1:1/d')))->reap(),
+        'refused' => (new NrLlmRuntime($db->connection(['password' => SECRET])))->status(),
+        'bad owner' => (new NrLlmRuntime(settings()))->claimQueued(1, '', 1),
+        'by name' => new NrLlmRuntime(options: [], connection: settings(['driver' => 'oci8'])),
+        'by unpacking' => new NrLlmRuntime(...[settings(['driver' => 'oci8'])]),
+        'called again' => (new NrLlmRuntime(settings()))->__construct(settings(['driver' => 'oci8'])),
+    };
+}
+foreach (['bad driver', 'bad option', 'bad port', 'bad TLS', 'bad URL', 'bad scheme', 'no URL', 'no server', 'no server, URL', 'refused', 'bad owner',
+    'by name', 'by unpacking', 'called again'] as $what) {
     try {
-        $texts[$label] = $call();
+        act($what);
+        echo "$what: nothing thrown\n";
     } catch (Throwable $error) {
         ob_start();
         var_dump($error, $error->getTrace());
-        $texts[$label] = $error . "\n" . print_r($error, true) . ob_get_clean() . $error->getTraceAsString();
+        var_export($error->getTraceAsString());
+        $text = $error . print_r($error, true) . json_encode([$error->getMessage()]) . ob_get_clean();
+        printf("%s: %s%s\n", $what, $error::class, str_contains($text, SECRET) ? ', SHOWS THE PASSWORD' : '');
+        $traces[$what] = $text;
     }
-};
-$good = ['driver' => 'mysqli', 'host' => '127.0.0.1', 'port' => 1, 'user' => 'u', 'password' => $secret, 'dbname' => 'd'];
-$url = "mysql://u:$secret@127.0.0.1:1/d";
-$calls = [
-    'bad driver' => static fn () => new NrLlmRuntime(['driver' => 'oci8'] + $good),
-    'bad option' => static fn () => new NrLlmRuntime($good, ['nope' => 1]),
-    'bad port' => static fn () => new NrLlmRuntime(['port' => -1] + $good),
-    'bad URL' => static fn () => new NrLlmRuntime("mysql://u:$secret@127.0.0.1:port/d"),
-    'bad scheme' => static fn () => new NrLlmRuntime("ftp://u:$secret@127.0.0.1/d"),
-    'no server' => static fn () => (new NrLlmRuntime($good))->status(),
-    'no server, URL' => static fn () => (new NrLlmRuntime($url))->reap(),
-    'refused' => static fn () => (new NrLlmRuntime($db->connection(['password' => $secret])))->status(),
-    'bad owner' => static fn () => (new NrLlmRuntime($good))->claimQueued(1, '', 1),
-    'dump' => static function () use ($good, $url): string {
-        ob_start();
-        foreach ([new NrLlmRuntime($good), new NrLlmRuntime($url)] as $runtime) {
-            var_dump($runtime, (array) $runtime, get_object_vars($runtime), get_mangled_object_vars($runtime));
-            var_export($runtime);
-            print_r($runtime);
-            print_backtrace_of($runtime);
-            echo json_encode($runtime);
-        }
-        return ob_get_clean();
-    },
-    'status' => static fn () => print_r($db->runtime()->status(), true),
-];
-function print_backtrace_of(object $runtime): void
+}
+ob_start();
+foreach ([new NrLlmRuntime(settings()), new NrLlmRuntime(url('h/d'))] as $runtime) {
+    var_dump($runtime, (array) $runtime, get_object_vars($runtime), get_mangled_object_vars($runtime));
+    var_export($runtime);
+    print_r($runtime);
+    dump_of($runtime);
+    echo json_encode($runtime);
+}
+function dump_of(object $runtime): void
 {
-    // As a user's own helper would: all frames with arguments, the constructor's among them.
+    debug_zval_dump($runtime);
     debug_print_backtrace();
 }
-foreach ($calls as $label => $call) {
-    $collect($label, $call);
-}
-foreach ($texts as $label => $text) {
-    printf("%s: %s%s\n", $label, preg_match('/^NrLlm\w*Exception|^ValueError/', $text, $m) ? $m[0] : 'text', str_contains($text, $secret) ? ', SHOWS THE PASSWORD' : '');
-    check($text !== '', $label);
-}
-var_dump(str_contains($texts['status'], getenv('NRLLM_TEST_PASSWORD')));
-// Arguments are in the traces, or this test would show nothing.
-var_dump(str_contains($texts['bad option'], '[nope] => 1'), str_contains($texts['bad driver'], 'SensitiveParameterValue'));
+print_r($db->runtime()->status());
+$dump = ob_get_clean();
+var_dump(str_contains($dump, SECRET), str_contains($dump, getenv('NRLLM_TEST_PASSWORD')));
+// Arguments are in the traces, or this test would show nothing; the connection is there as a sensitive value.
+var_dump(str_contains($traces['bad option'], 'an argument'), str_contains($traces['bad driver'], 'SensitiveParameterValue'));
 ?>
 --EXPECTF--
 bad driver: NrLlmConfigurationException
 bad option: NrLlmConfigurationException
 bad port: NrLlmConfigurationException
+bad TLS: NrLlm%sException
 bad URL: NrLlmConfigurationException
 bad scheme: NrLlmConfigurationException
+no URL: NrLlmConfigurationException
 no server: NrLlmConnectionException
 no server, URL: NrLlmConnectionException
-refused: NrLlm%sException
+refused: NrLlmConnectionException
 bad owner: ValueError
-dump: text
-status: text
+by name: NrLlmConfigurationException
+by unpacking: NrLlmConfigurationException
+called again: NrLlmConfigurationException
+bool(false)
 bool(false)
 bool(true)
 bool(true)

@@ -16,7 +16,8 @@ for ($i = 0; $i < 10; $i++) {
 }
 $after = $db->row($uid);
 check(abs($after['tstamp'] - time()) <= 1, 'tstamp is now');
-echo TestDb::changes($before, ['tstamp' => 'now'] + $after);
+$after['tstamp'] = 'now';
+echo TestDb::changes($before, $after);
 $held = $db->row($uid);
 echo "not the owner:\n";
 foreach (['worker:b', 'WORKER:A', 'worker:a ', 'wörker:a', "worker:a\0", "worker:\u{200b}a"] as $owner) {

@@ -61,5 +61,45 @@ foreach ($types as $label => $call) {
 }
 thrown_class('unknown parameter', fn () => $runtime->reap(limmit: 5));
 ?>
---EXPECTF--
-x
+--EXPECT--
+uid 0: ValueError: $runUid must be at least 1, 0 given
+uid negative: ValueError: $runUid must be at least 1, -1 given
+owner empty: ValueError: $claimedBy must name who holds the lease, an empty or blank string given; NrLlmRuntime::identity() makes a name
+owner blank: ValueError: $claimedBy must name who holds the lease, an empty or blank string given; NrLlmRuntime::identity() makes a name
+owner of 65 characters: ValueError: $claimedBy must be at most 64 characters long, 65 given; NrLlmRuntime::identity() makes a name that fits
+owner not UTF-8: ValueError: $claimedBy must be UTF-8, other bytes given
+lease 0: ValueError: $leaseExpires must be a unix time in seconds from 1 to 4294967295, 0 given
+lease negative: ValueError: $leaseExpires must be a unix time in seconds from 1 to 4294967295, -5 given
+lease in milliseconds: ValueError: $leaseExpires must be a unix time in seconds from 1 to 4294967295, 1700000000000 given
+recover: uid: ValueError: $runUid must be at least 1, 0 given
+recover: owner: ValueError: $claimedBy must name who holds the lease, an empty or blank string given; NrLlmRuntime::identity() makes a name
+reap: limit 0: ValueError: $limit must be at least 1, 0 given
+reap: limit negative: ValueError: $limit must be at least 1, -1 given
+reap: now negative: ValueError: $now must be a unix time in seconds (not milliseconds) from 0 to 4294967295, -1 given
+reap: now in milliseconds: ValueError: $now must be a unix time in seconds (not milliseconds) from 0 to 4294967295, 1700000000000 given
+reap: unknown option: ValueError: $options has the unknown key 'dryrun'; its keys are dryRun, only, except, wakeUp
+reap: dryRun: ValueError: $options ['dryRun'] must be a bool, int given
+reap: only is no list: ValueError: $options ['only'] must be a list of run uids, int given
+reap: only holds a word: ValueError: $options ['only'] must be a list of run uids (int), string given
+reap: only holds 0: ValueError: $options ['only'] must list uids of at least 1, 0 given
+reap: except holds a negative: ValueError: $options ['except'] must list uids of at least 1, -3 given
+reap: an option without a name: ValueError: $options has the unknown key '0'; its keys are dryRun, only, except, wakeUp
+status: now: ValueError: $now must be a unix time in seconds (not milliseconds) from 0 to 4294967295, -1 given
+status: since: ValueError: $since must be a number of seconds from 0 to 4294967295, -1 given
+identity: empty: ValueError: $segment must be 1 to 24 bytes long, 0 given
+identity: 25 bytes: ValueError: $segment must be 1 to 24 bytes long, 25 given
+backoffMs: negative: ValueError: $requeueCount must be from 0 to 4294967295, -1 given
+uid a string: TypeError
+uid a float: TypeError
+owner an int: TypeError
+owner null: TypeError
+lease null: TypeError
+too few: ArgumentCountError
+limit a string: TypeError
+limit null: TypeError
+options null: TypeError
+classify no throwable: TypeError
+classify a string: TypeError
+recover no throwable: TypeError
+identity an int: TypeError
+unknown parameter: Error

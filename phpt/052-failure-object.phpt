@@ -25,7 +25,7 @@ array(5) {
   ["tripsCircuit"]=>
   bool(true)
   ["errorClass"]=>
-  string(58) "Netresearch\NrLlm\Provider\Exception\ProviderResponseException"
+  string(62) "Netresearch\NrLlm\Provider\Exception\ProviderResponseException"
   ["httpStatus"]=>
   int(503)
 }

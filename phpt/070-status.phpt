@@ -21,7 +21,7 @@ foreach ([true, false] as $queuedAt) {
     $db->insert(['tstamp' => $now - 50] + $at(0));
     $db->insert(['tstamp' => $now - 10] + $at($now - 700));
     foreach (['not_retryable', 'not_retryable', 'retries_exhausted', 'provider_failed'] as $i => $reason) {
-        $db->insert(['status' => 'failed', 'termination_reason' => $reason, 'finished_at' => $now - 1000 * $i, 'queued_request' => '']);
+        $db->insert(['status' => 'failed', 'termination_reason' => $reason, 'crdate' => $now - 1000 * $i, 'finished_at' => $now, 'queued_request' => '']);
     }
     $db->insert(['status' => 'completed', 'finished_at' => $now]);
     $db->insert(['status' => 'waiting_for_approval']);
@@ -32,9 +32,33 @@ foreach ([true, false] as $queuedAt) {
     check(is_string($status['isolation']), 'isolation');
     check(is_int($status['clockSkewMs']) && abs($status['clockSkewMs']) < 3000, 'skew of one machine: ' . $status['clockSkewMs']);
     check(is_array($status['settings']) && !isset($status['settings']['password']), 'settings');
-    echo 'since: ', json_encode($runtime->status($now, $now - 1500)['deadLetters']), "\n";
+    // Of the runs created since: the last two of the four above.
+    $since = $runtime->status($now, $now - 1000);
+    echo 'since: ', json_encode([array_filter($since['counts']), $since['deadLetters'], $since['expiredLeases']]), "\n";
 }
 print_r(array_keys($status['settings']));
 ?>
 --EXPECT--
-x
+{"counts":{"queued":0,"running":0,"waiting_for_approval":0,"waiting_for_input":0,"completed":0,"failed":0,"cancelled":0},"deadLetters":[],"expiredLeases":0,"unleasedRunning":0,"oldestLease":null,"oldestQueuedSeconds":null,"stranded":0,"leaseKey":false}
+counts deadLetters expiredLeases unleasedRunning oldestLease oldestQueuedSeconds stranded clockSkewMs leaseKey server isolation settings
+{"counts":{"queued":2,"running":5,"waiting_for_approval":1,"waiting_for_input":0,"completed":1,"failed":4,"cancelled":0},"deadLetters":{"not_retryable":2,"provider_failed":1,"retries_exhausted":1},"expiredLeases":2,"unleasedRunning":1,"oldestLease":1799999900,"oldestQueuedSeconds":700,"stranded":0,"leaseKey":false}
+since: [{"failed":2},{"not_retryable":2},2]
+{"counts":{"queued":0,"running":0,"waiting_for_approval":0,"waiting_for_input":0,"completed":0,"failed":0,"cancelled":0},"deadLetters":[],"expiredLeases":0,"unleasedRunning":0,"oldestLease":null,"oldestQueuedSeconds":null,"stranded":0,"leaseKey":true}
+counts deadLetters expiredLeases unleasedRunning oldestLease oldestQueuedSeconds stranded clockSkewMs leaseKey server isolation settings
+{"counts":{"queued":2,"running":5,"waiting_for_approval":1,"waiting_for_input":0,"completed":1,"failed":4,"cancelled":0},"deadLetters":{"not_retryable":2,"provider_failed":1,"retries_exhausted":1},"expiredLeases":2,"unleasedRunning":1,"oldestLease":1799999900,"oldestQueuedSeconds":50,"stranded":0,"leaseKey":true}
+since: [{"failed":2},{"not_retryable":2},2]
+Array
+(
+    [0] => endpoint
+    [1] => user
+    [2] => dbname
+    [3] => tls
+    [4] => table
+    [5] => clock
+    [6] => connectTimeoutMs
+    [7] => queryTimeoutMs
+    [8] => maxRequeues
+    [9] => backoffBaseMs
+    [10] => backoffCapMs
+    [11] => jitter
+)

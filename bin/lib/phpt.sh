@@ -7,7 +7,7 @@ phpt_suite() {
     local runner=() ini=() tests=() results status=0 word passed=0 failed=0 skipped=0
     while [ $# -gt 0 ]; do
         case $1 in
-            --valgrind) runner+=(-m); shift ;;
+            --valgrind) runner+=(-m --show-mem); shift ;;
             --ini) ini+=(-d "$2"); shift 2 ;;
             --) shift; tests=("$@"); break ;;
             *) die "phpt_suite: $1?" ;;
@@ -21,7 +21,7 @@ phpt_suite() {
     # --temp-source and -target keep what the runner writes out of the tree.
     mkdir -p "$NRLLM_TEST_TMP/phpt"
     env NO_INTERACTION=1 TEST_PHP_EXECUTABLE="$PHP" REPORT_EXIT_STATUS=1 \
-        "$PHP" -n "$(php_run_tests)" -n -q -j2 --show-diff --set-timeout "${PHPT_TIMEOUT:-120}" --no-clean -W "$results" \
+        "$PHP" -n "$(php_run_tests)" -n -q -j2 --no-color --show-diff --set-timeout "${PHPT_TIMEOUT:-120}" --no-clean -W "$results" \
         --temp-source "$NRLLM_TOP" --temp-target "$NRLLM_TEST_TMP/phpt" "${runner[@]}" \
         "${extensions[@]}" -d "extension=$NRLLM_MODULE" "${ini[@]}" "${tests[@]}" || status=$?
     # One line a test: PASSED, FAILED, SKIPPED, BORKED, LEAKED, WARNED, XFAILED …; only the first is a success.

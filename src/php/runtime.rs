@@ -9,6 +9,7 @@ use ext_php_rs::boxed::ZBox;
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, Zval};
+use ext_php_rs::zend::ExecutorGlobals;
 
 use super::convert::{self, Array, Builder, Text, ThrowableArg, bool_option, int, uid_list, unknown_option};
 use super::failure::NrLlmFailure;
@@ -131,6 +132,10 @@ impl NrLlmRuntime {
         let wake_up = wakeUp.map(|template| convert::wake_up(&template.entries())).transpose()?;
         // User code may run here (getAttemptErrors()), before the session is taken.
         let failure = throwable::failure(&error);
+        if ExecutorGlobals::has_exception() {
+            // It called exit(): PHP is on its way out, nothing is decided any more, and nobody sees this answer.
+            return Ok(NrLlmRecovery::new(recover::Recovery::LeaseLost, failure));
+        }
         let recovery =
             self.call(async |session, context| recover::recover_failure(session, context, uid, owner, &failure, wake_up.as_ref()).await)?;
         Ok(NrLlmRecovery::new(recovery, failure))
@@ -213,7 +218,8 @@ impl NrLlmRuntime {
 
     /// The backoff of a run that was requeued so often before, in milliseconds, without jitter.
     fn backoff_ms(requeueCount: i64) -> PhpResult<i64> {
-        let count = argument::requeue_count(requeueCount)?;
+        // Any count has a backoff, also one that no row can hold.
+        let count = argument::requeue_count(requeueCount.min(i64::from(u32::MAX)))?;
         Ok(int(backoff::backoff_ms(count, backoff::REQUEUE_BACKOFF_MS, backoff::REQUEUE_BACKOFF_CAP_MS)))
     }
 

@@ -76,6 +76,11 @@ impl Error {
         self.fate != Fate::Refused
     }
 
+    /// Did the statement wait for a lock in vain, or was refused to wait? Waiting again at once helps nobody.
+    pub(crate) const fn waited(&self) -> bool {
+        matches!(self.code, 1205 | 3572)
+    }
+
     /// May the same statement succeed when it is tried again? True for deadlocks, lock waits that ended, and snapshots that
     /// another transaction overtook.
     #[must_use]

@@ -26,6 +26,7 @@ pub async fn mark_pending_effect(
     idempotent(session, async |session| {
         let facts = session.table(context.table()).await?;
         facts.require(COLUMNS)?;
+        facts.check_storable("claimed_by", "claimedBy", owner)?;
         facts.check_storable("pending_effect", "effect", effect)?;
         let (table, time) = (context.quoted(), context.time_sql());
         let sql = format!(

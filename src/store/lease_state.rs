@@ -54,7 +54,9 @@ impl LeaseState {
 /// A connection or query error.
 pub async fn lease_state(session: &mut Session, context: Context<'_>, uid: u64, owner: &str) -> Result<LeaseState> {
     idempotent(session, async |session| {
-        session.table(context.table()).await?.require(&["uid", "status", "claimed_by"])?;
+        let facts = session.table(context.table()).await?;
+        facts.require(&["uid", "status", "claimed_by"])?;
+        facts.check_storable("claimed_by", "claimedBy", owner)?;
         let sql = format!("SELECT status, {OWNED} FROM {} WHERE uid = ?", context.quoted());
         let rows = session.query(&sql, params![owner, uid]).await?;
         let Some(mut row) = rows.into_iter().next() else {

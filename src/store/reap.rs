@@ -13,10 +13,10 @@ use super::context::{Context, HAS_REQUEST, uid_list};
 use super::dead_letter;
 use super::error::{Error, Fate, Result};
 use super::outbox::{self, WakeUp};
-use super::recover::pause;
 use super::requeue;
 use super::row::{bytes, count, flag, signed, text, unsigned};
-use super::session::{Session, idempotent};
+use super::server::Locking;
+use super::session::{ATTEMPTS, Session, idempotent, pause};
 use super::table::TableFacts;
 use crate::run::decision::{self, Decision, Facts};
 use crate::run::status::{Reason, Status};
@@ -128,8 +128,10 @@ const EXAMINED_PER_LIMIT: u64 = 10;
 const LISTING: u64 = 10_000;
 /// From 1 000 literals on `MariaDB` turns an `IN` list into a derived table.
 const IN_LIST: usize = 900;
-/// How often a chunk is tried before it is halved.
-const ATTEMPTS: u32 = 4;
+/// How many runs are locked at once on servers that can only wait for a locked row: each halving costs a second there.
+const CHUNK_WHERE_LOCKS_ARE_WAITED_FOR: usize = 16;
+/// How long locked rows are waited for there, all together.
+const WAITING: Duration = Duration::from_secs(20);
 /// How often a reap goes on with a new connection.
 const RECONNECTS: u32 = 3;
 
@@ -150,6 +152,8 @@ pub async fn reap(session: &mut Session, context: Context<'_>, request: &Request
         report: Report { dry_run: request.dry_run, ..Report::default() },
         missed: Vec::new(),
         reconnects: RECONNECTS,
+        short_waits: 0,
+        waiting_since: None,
     };
     reaper.check(session).await?;
     if now > 0 {
@@ -170,6 +174,10 @@ struct Reaper<'a> {
     /// Candidates that were not among the locked rows.
     missed: Vec<Candidate>,
     reconnects: u32,
+    /// The connection (by its number) whose lock waits were shortened, where locked rows can only be waited for.
+    short_waits: u64,
+    /// Since when rows are waited for.
+    waiting_since: Option<Instant>,
 }
 
 impl Reaper<'_> {
@@ -214,10 +222,17 @@ impl Reaper<'_> {
             } else {
                 self.handle(session, due).await?;
             }
+            if self.has_waited_enough() {
+                self.report.has_more = true;
+                break;
+            }
             if !more {
                 break;
             }
             behind.get_or_insert_with(Instant::now);
+        }
+        if self.short_waits == session.generation() {
+            session.restore_lock_waits().await?;
         }
         self.settle_missed(session).await
     }
@@ -319,11 +334,16 @@ impl Reaper<'_> {
 
     /// Handles candidates in chunks. A chunk that keeps failing is halved, down to the one run that is to blame.
     async fn handle(&mut self, session: &mut Session, due: Vec<Judged>) -> Result<()> {
-        let chunk_size = session.server().await?.chunk_size();
+        let server = session.server().await?;
+        let chunk_size =
+            if server.locking == Locking::Wait { server.chunk_size().min(CHUNK_WHERE_LOCKS_ARE_WAITED_FOR) } else { server.chunk_size() };
         let candidates: Vec<Candidate> = due.into_iter().map(|judged| judged.candidate).collect();
         let mut chunks: Vec<Vec<Candidate>> = candidates.chunks(chunk_size).map(<[Candidate]>::to_vec).collect();
         chunks.reverse();
         while let Some(chunk) = chunks.pop() {
+            if self.has_waited_enough() {
+                break;
+            }
             if let Err(error) = self.handle_chunk(session, &chunk).await {
                 if !error.is_transient() {
                     return Err(error);
@@ -340,6 +360,10 @@ impl Reaper<'_> {
             }
         }
         Ok(())
+    }
+
+    fn has_waited_enough(&self) -> bool {
+        self.waiting_since.is_some_and(|since| since.elapsed() > WAITING)
     }
 
     /// One chunk, with retries of what is transient and a new connection where one is lost.
@@ -373,7 +397,7 @@ impl Reaper<'_> {
                         self.reconnects -= 1;
                     } else if error.code == 1064 && session.degrade_locking() {
                         // A server, or a proxy, that does not know how to pass over locked rows.
-                    } else if error.is_transient() && attempt < ATTEMPTS && !(waits(&error) && chunk.len() > 1) {
+                    } else if error.is_transient() && !error.waited() && attempt < ATTEMPTS {
                         pause(attempt).await;
                         attempt += 1;
                     } else {
@@ -386,7 +410,7 @@ impl Reaper<'_> {
 
     /// Locks, decides, writes and commits; six statements at most.
     async fn try_chunk(
-        &self,
+        &mut self,
         session: &mut Session,
         chunk: &[Candidate],
         planned: &mut Vec<(Candidate, Decision)>,
@@ -397,6 +421,11 @@ impl Reaper<'_> {
         let mut uids: Vec<u64> = chunk.iter().map(|candidate| candidate.uid).collect();
         uids.sort_unstable();
         let (table, stale) = (self.context.quoted(), self.stale());
+        if locking == Locking::Wait && self.short_waits != session.generation() {
+            session.shorten_lock_waits().await?;
+            self.short_waits = session.generation();
+            self.waiting_since.get_or_insert_with(Instant::now);
+        }
         session.begin().await?;
         let sql = format!(
             "SELECT uid, uuid, claimed_by, lease_expires, requeue_count, pending_effect, {HAS_REQUEST} FROM {table} FORCE INDEX (PRIMARY) \
@@ -547,11 +576,6 @@ impl Reaper<'_> {
         }
         Ok(())
     }
-}
-
-/// Did the statement wait for a lock in vain? Waiting again for a chunk with the same locked row helps nobody.
-const fn waits(error: &Error) -> bool {
-    matches!(error.code, 1205 | 3572)
 }
 
 fn entry(candidate: Candidate, reason: Option<&'static str>) -> Entry {

@@ -7,12 +7,12 @@ use mysql_async::{Params, Value};
 
 use super::context::{Context, HAS_REQUEST, OWNED};
 use super::dead_letter;
-use super::error::{Error, Result};
+use super::error::{Error, Fate, Result};
 use super::guarded::unknown;
 use super::outbox::{self, WakeUp};
 use super::requeue;
 use super::row::{bytes, count, flag, text};
-use super::session::{Session, params};
+use super::session::{ATTEMPTS, Session, params, pause};
 use super::table::TableFacts;
 use crate::run::decision::{self, Decision, Facts};
 use crate::run::failure::Failure;
@@ -54,9 +54,6 @@ struct Locked {
     uuid: Vec<u8>,
 }
 
-/// How often a transaction is tried that meets deadlocks.
-const ATTEMPTS: u32 = 5;
-
 /// Recovers a failed run that the caller holds: requeues it with backoff, or dead-letters it.
 ///
 /// # Errors
@@ -76,6 +73,7 @@ pub async fn recover_failure(
         let facts = session.table(context.table()).await?;
         facts.require(requeue::COLUMNS)?;
         facts.require(dead_letter::COLUMNS)?;
+        facts.check_storable("claimed_by", "claimedBy", owner)?;
         facts.require(&[
             "uuid",
             "iterations",
@@ -103,10 +101,10 @@ pub async fn recover_failure(
                             Err(second) => return Err(unknown(&error, &second)),
                         },
                         // Lost before the commit: the server rolls back, and it may be tried again.
-                        None if error.fate == super::error::Fate::Lost && !reconnected => reconnected = true,
+                        None if error.fate == Fate::Lost && !reconnected => reconnected = true,
                         None => return Err(error),
                     }
-                } else if error.is_transient() && error.code != 1205 && attempt < ATTEMPTS {
+                } else if error.is_transient() && !error.waited() && attempt < ATTEMPTS {
                     pause(attempt).await;
                     attempt += 1;
                 } else {
@@ -115,14 +113,6 @@ pub async fn recover_failure(
             }
         }
     }
-}
-
-/// Waits a random time before the next attempt, longer from attempt to attempt: 1 to 20 ms, then 2 to 40 ms, and so on.
-pub(super) async fn pause(attempt: u32) {
-    let random = getrandom::u32().unwrap_or(0x8000_0000);
-    let spread = 20_000_u64 << attempt.min(6);
-    let micros = 1_000 + u64::from(random) * spread / 4_294_967_296;
-    tokio::time::sleep(std::time::Duration::from_micros(micros)).await;
 }
 
 #[allow(clippy::too_many_arguments, reason = "one transaction in one place")]

@@ -21,6 +21,7 @@ pub async fn renew_lease(session: &mut Session, context: Context<'_>, uid: u64, 
     idempotent(session, async |session| {
         let facts = session.table(context.table()).await?;
         facts.require(COLUMNS)?;
+        facts.check_storable("claimed_by", "claimedBy", owner)?;
         let (table, time) = (context.quoted(), context.time_sql());
         let sql = format!(
             "UPDATE {table} FORCE INDEX (PRIMARY) SET lease_expires = {time}, tstamp = {time} WHERE uid = ? AND status = 'running' AND {OWNED}"

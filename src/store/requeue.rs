@@ -31,6 +31,7 @@ pub(super) fn assignments(facts: &TableFacts, time: &str) -> String {
 ///
 /// A connection or query error.
 pub async fn requeue(session: &mut Session, context: Context<'_>, uid: u64, owner: &str) -> Result<bool> {
+    session.table(context.table()).await?.check_storable("claimed_by", "claimedBy", owner)?;
     let guard = format!("status = 'running' AND {OWNED}");
     guarded_requeue(session, context, uid, &guard, &[Value::from(owner)]).await
 }

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use mysql_async::prelude::Queryable;
-use mysql_async::{ClientIdentity, Conn, OptsBuilder, Params, Row, SslOpts};
+use mysql_async::prelude::{Protocol, Queryable};
+use mysql_async::{ClientIdentity, Conn, DriverError, OptsBuilder, Params, QueryResult, Row, SslOpts};
 
 use super::error::{Error, Fate, Result, server_error};
 use super::options::{TableName, Timeouts};
@@ -146,14 +146,26 @@ impl Session {
         live.tables.iter().find(|(name, _)| name == table).map(|(_, facts)| Arc::clone(facts))
     }
 
-    /// Runs a statement that returns no rows.
+    /// Runs a statement that returns no rows. Outside a transaction, one that meets a deadlock is tried again (rule 9).
     ///
     /// # Errors
     ///
     /// A connection or query error.
     pub async fn execute(&mut self, sql: &str, params: Params) -> Result<Reply> {
+        let mut attempt = 1;
+        loop {
+            match self.execute_once(sql, params.clone()).await {
+                Err(error) if self.may_repeat(&error, attempt) => pause(attempt).await,
+                outcome => return outcome,
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn execute_once(&mut self, sql: &str, params: Params) -> Result<Reply> {
         let live = self.live().await?;
         let limit = live.limits.client;
+        let before = text_of_reply(&live.conn).map(<[u8]>::as_ptr);
         let outcome = bounded(limit, async {
             match params {
                 Params::Empty => live.conn.query_drop(sql).await,
@@ -162,27 +174,58 @@ impl Session {
         })
         .await;
         match outcome {
-            Ok(()) => Ok(Reply { matched: live.conn.last_ok_packet().and_then(|ok| ok.info_ref()).and_then(first_integer) }),
+            Ok(()) => {
+                let text = text_of_reply(&live.conn);
+                // The driver passes over an OK packet that it cannot read, and still shows the one before. A new text lies
+                // elsewhere in memory, since the driver makes it before it drops the old one.
+                if text.is_some() && text.map(<[u8]>::as_ptr) == before {
+                    return Err(self.failed(unreadable()));
+                }
+                Ok(Reply { matched: text.and_then(first_integer) })
+            }
             Err(failure) => Err(self.failed(failure)),
         }
     }
 
-    /// Runs a statement and collects its rows.
+    /// Runs a statement and collects its rows. Outside a transaction, one that meets a deadlock is tried again (rule 9).
     ///
     /// # Errors
     ///
     /// A connection or query error.
     pub async fn query(&mut self, sql: &str, params: Params) -> Result<Vec<Row>> {
+        let mut attempt = 1;
+        loop {
+            match self.query_once(sql, params.clone()).await {
+                Err(error) if self.may_repeat(&error, attempt) => pause(attempt).await,
+                outcome => return outcome,
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Was the statement refused for a reason that is gone when it is tried again? Not inside a transaction, which the server
+    /// has rolled back, and not after a lock wait: that has taken its time.
+    fn may_repeat(&self, error: &Error, attempt: u32) -> bool {
+        let in_transaction = self.live.as_ref().is_some_and(|live| live.in_transaction);
+        error.is_transient() && !error.waited() && !in_transaction && attempt < ATTEMPTS
+    }
+
+    async fn query_once(&mut self, sql: &str, params: Params) -> Result<Vec<Row>> {
         let live = self.live().await?;
         let limit = live.limits.client;
         let outcome = bounded(limit, async {
             match params {
-                Params::Empty => live.conn.query::<Row, _>(sql).await,
-                params => live.conn.exec::<Row, _, _>(sql, params).await,
+                Params::Empty => rows_of(live.conn.query_iter(sql).await?).await,
+                params => rows_of(live.conn.exec_iter(sql, params).await?).await,
             }
         })
         .await;
-        outcome.map_err(|failure| self.failed(failure))
+        match outcome {
+            Ok(Some(rows)) => Ok(rows),
+            // Without this, no rows would be read as "there is no such run".
+            Ok(None) => Err(self.failed(unreadable())),
+            Err(failure) => Err(self.failed(failure)),
+        }
     }
 
     /// Opens a transaction.
@@ -216,6 +259,17 @@ impl Session {
         } else {
             self.discard();
         }
+    }
+
+    /// Lets row locks be waited for as shortly as the server can. For reapers on servers that cannot pass over locked rows.
+    pub(crate) async fn shorten_lock_waits(&mut self) -> Result<()> {
+        self.execute("SET SESSION innodb_lock_wait_timeout = 1", Params::Empty).await.map(drop)
+    }
+
+    /// Takes [`Session::shorten_lock_waits`] back.
+    pub(crate) async fn restore_lock_waits(&mut self) -> Result<()> {
+        let seconds = self.live().await?.limits.lock_wait_s;
+        self.execute(&format!("SET SESSION innodb_lock_wait_timeout = {seconds}"), Params::Empty).await.map(drop)
     }
 
     /// Throws the connection away; the next statement opens a new one.
@@ -284,7 +338,9 @@ impl Session {
             .tcp_keepalive(Some(Duration::from_secs(60)))
             // Asked for otherwise at every connect; statements and rows here are small.
             .max_allowed_packet(Some(16 * 1024 * 1024))
-            .wait_timeout(Some(28_800));
+            .wait_timeout(Some(28_800))
+            // The server bounds prepared statements for all its clients together; a worker's loop needs a few.
+            .stmt_cache_size(8);
         match &settings.endpoint {
             Endpoint::Socket(path) => {
                 let path = path.to_str().ok_or_else(|| Error::configuration("connection setting unix_socket must be UTF-8"))?;
@@ -346,10 +402,40 @@ impl Session {
     }
 }
 
+/// How often a statement or transaction is tried that meets deadlocks.
+pub(crate) const ATTEMPTS: u32 = 5;
+
+/// Waits a random time before the next attempt, longer from attempt to attempt: up to 20 ms, then up to 40 ms, and so on.
+pub(crate) async fn pause(attempt: u32) {
+    let random = getrandom::u32().unwrap_or(0x8000_0000);
+    let spread = 10_000_u64 << attempt.min(6);
+    let micros = 500 + u64::from(random) * spread / 4_294_967_296;
+    tokio::time::sleep(Duration::from_micros(micros)).await;
+}
+
 /// Why a bounded piece of work failed.
 enum Failure {
     TimedOut,
     Driver(mysql_async::Error),
+}
+
+/// What the driver does not notice: the reply is none to the statement that was sent.
+fn unreadable() -> Failure {
+    Failure::Driver(mysql_async::Error::Driver(DriverError::UnexpectedPacket { payload: Vec::new() }))
+}
+
+/// The text of the last OK packet that the driver has read, if it has one.
+fn text_of_reply(conn: &Conn) -> Option<&[u8]> {
+    conn.last_ok_packet().and_then(|ok| ok.info_ref()).filter(|text| !text.is_empty())
+}
+
+/// The rows of a result; `None` when the reply is no result at all.
+async fn rows_of<P: Protocol>(result: QueryResult<'_, '_, P>) -> mysql_async::Result<Option<Vec<Row>>> {
+    if result.columns_ref().is_empty() {
+        result.drop_result().await?;
+        return Ok(None);
+    }
+    result.collect_and_drop().await.map(Some)
 }
 
 async fn bounded<T>(limit: Duration, work: impl Future<Output = mysql_async::Result<T>>) -> Result<T, Failure> {

@@ -121,6 +121,9 @@ impl TableFacts {
     ///
     /// An argument error that names the argument.
     pub fn check_storable(&self, column: &str, argument: &'static str, value: &str) -> Result<()> {
+        if value.is_ascii() {
+            return Ok(());
+        }
         let Some(charset) = self.find(column).and_then(|column| column.charset) else {
             return Ok(());
         };

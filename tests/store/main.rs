@@ -1,13 +1,19 @@
 //! The store on a real server: one module a topic, one server for all of them.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
+// A test says what went wrong by panicking, and shares its helpers freely.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, unreachable_pub)]
 
 #[path = "../support/mod.rs"]
 mod support;
 
+mod any_bytes;
+mod clock;
+mod load;
+mod ownership;
+mod process_wide;
+mod reaping;
+mod recovery;
+mod replies;
+mod shapes;
+mod subject;
 mod support_checks;

@@ -30,19 +30,11 @@ pub struct Client {
 impl Client {
     /// Connects over the socket where there is one, else over TCP.
     pub fn connect(endpoint: &Endpoint, database: Option<&str>) -> Self {
-        Self::try_connect(endpoint, database)
-            .unwrap_or_else(|error| panic!("the test's own connection: {error}"))
+        Self::try_connect(endpoint, database).unwrap_or_else(|error| panic!("the test's own connection: {error}"))
     }
 
     pub fn try_connect(endpoint: &Endpoint, database: Option<&str>) -> Result<Self, Error> {
-        Self::open(
-            options(endpoint, database).socket(
-                endpoint
-                    .socket
-                    .as_ref()
-                    .map(|path| path.display().to_string()),
-            ),
-        )
+        Self::open(options(endpoint, database).socket(endpoint.socket.as_ref().map(|path| path.display().to_string())))
     }
 
     /// Connects over TCP, for going through a proxy.
@@ -51,99 +43,64 @@ impl Client {
     }
 
     /// Connects over TCP with CLIENT_FOUND_ROWS, as some PHP installations do.
-    pub fn connect_tcp_found_rows(
-        endpoint: &Endpoint,
-        database: Option<&str>,
-    ) -> Result<Self, Error> {
+    pub fn connect_tcp_found_rows(endpoint: &Endpoint, database: Option<&str>) -> Result<Self, Error> {
         Self::open(options(endpoint, database).client_found_rows(true))
     }
 
     fn open(options: OptsBuilder) -> Result<Self, Error> {
-        let runtime = Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         let conn = bounded(&runtime, Conn::new(options))?;
-        Ok(Self {
-            conn: Some(conn),
-            runtime,
-        })
+        Ok(Self { conn: Some(conn), runtime })
     }
 
     fn parts(&mut self) -> (&Runtime, &mut Conn) {
-        (
-            &self.runtime,
-            self.conn.as_mut().expect("the connection is open"),
-        )
+        (&self.runtime, self.conn.as_mut().expect("the connection is open"))
     }
 
     /// Runs one statement in the text protocol.
     pub fn try_run(&mut self, sql: &str) -> Result<Done, Error> {
         let (runtime, conn) = self.parts();
         bounded(runtime, conn.query_drop(sql))?;
-        Ok(Done {
-            affected: conn.affected_rows(),
-            info: conn.info().into_owned(),
-        })
+        Ok(Done { affected: conn.affected_rows(), info: conn.info().into_owned() })
     }
 
     pub fn run(&mut self, sql: &str) -> Done {
-        self.try_run(sql)
-            .unwrap_or_else(|error| panic!("{error} in: {sql}"))
+        self.try_run(sql).unwrap_or_else(|error| panic!("{error} in: {sql}"))
     }
 
     /// Runs one prepared statement.
     pub fn try_exec(&mut self, sql: &str, params: impl Into<Params> + Send) -> Result<Done, Error> {
         let (runtime, conn) = self.parts();
         bounded(runtime, conn.exec_drop(sql, params.into()))?;
-        Ok(Done {
-            affected: conn.affected_rows(),
-            info: conn.info().into_owned(),
-        })
+        Ok(Done { affected: conn.affected_rows(), info: conn.info().into_owned() })
     }
 
     pub fn exec(&mut self, sql: &str, params: impl Into<Params> + Send) -> Done {
-        self.try_exec(sql, params)
-            .unwrap_or_else(|error| panic!("{error} in: {sql}"))
+        self.try_exec(sql, params).unwrap_or_else(|error| panic!("{error} in: {sql}"))
     }
 
     pub fn last_insert_id(&mut self) -> u64 {
-        self.conn
-            .as_ref()
-            .and_then(Conn::last_insert_id)
-            .unwrap_or(0)
+        self.conn.as_ref().and_then(Conn::last_insert_id).unwrap_or(0)
     }
 
     pub fn try_rows(&mut self, sql: &str) -> Result<Vec<Fields>, Error> {
         let (runtime, conn) = self.parts();
         let rows: Vec<Row> = bounded(runtime, conn.query(sql))?;
-        Ok(rows
-            .into_iter()
-            .map(|row| row.unwrap().into_iter().map(bytes).collect())
-            .collect())
+        Ok(rows.into_iter().map(|row| row.unwrap().into_iter().map(bytes).collect()).collect())
     }
 
     pub fn rows(&mut self, sql: &str) -> Vec<Fields> {
-        self.try_rows(sql)
-            .unwrap_or_else(|error| panic!("{error} in: {sql}"))
+        self.try_rows(sql).unwrap_or_else(|error| panic!("{error} in: {sql}"))
     }
 
     /// Every row as a map from the column's name.
     pub fn maps(&mut self, sql: &str) -> Vec<BTreeMap<String, Option<Vec<u8>>>> {
         let (runtime, conn) = self.parts();
-        let rows: Vec<Row> =
-            bounded(runtime, conn.query(sql)).unwrap_or_else(|error| panic!("{error} in: {sql}"));
+        let rows: Vec<Row> = bounded(runtime, conn.query(sql)).unwrap_or_else(|error| panic!("{error} in: {sql}"));
         rows.into_iter()
             .map(|row| {
-                let names: Vec<String> = row
-                    .columns_ref()
-                    .iter()
-                    .map(|column| column.name_str().into_owned())
-                    .collect();
-                names
-                    .into_iter()
-                    .zip(row.unwrap().into_iter().map(bytes))
-                    .collect()
+                let names: Vec<String> = row.columns_ref().iter().map(|column| column.name_str().into_owned()).collect();
+                names.into_iter().zip(row.unwrap().into_iter().map(bytes)).collect()
             })
             .collect()
     }
@@ -152,22 +109,17 @@ impl Client {
     pub fn try_text(&mut self, sql: &str) -> Result<String, Error> {
         let rows = self.try_rows(sql)?;
         assert!(rows.len() == 1 && rows[0].len() == 1, "one value of {sql}");
-        Ok(
-            String::from_utf8_lossy(rows[0][0].as_deref().expect("a value that is not NULL"))
-                .into_owned(),
-        )
+        Ok(String::from_utf8_lossy(rows[0][0].as_deref().expect("a value that is not NULL")).into_owned())
     }
 
     pub fn text(&mut self, sql: &str) -> String {
-        self.try_text(sql)
-            .unwrap_or_else(|error| panic!("{error} in: {sql}"))
+        self.try_text(sql).unwrap_or_else(|error| panic!("{error} in: {sql}"))
     }
 
     /// The one value of a query, as a number.
     pub fn number(&mut self, sql: &str) -> i64 {
         let text = self.text(sql);
-        text.parse()
-            .unwrap_or_else(|_| panic!("a number from {sql}, not {text:?}"))
+        text.parse().unwrap_or_else(|_| panic!("a number from {sql}, not {text:?}"))
     }
 
     /// The id by which the server knows this connection.
@@ -179,10 +131,7 @@ impl Client {
     pub fn session_status(&mut self, name: &str) -> u64 {
         let rows = self.rows(&format!("SHOW SESSION STATUS LIKE '{name}'"));
         assert_eq!(rows.len(), 1, "the server knows the status variable {name}");
-        String::from_utf8(rows[0][1].clone().unwrap())
-            .unwrap()
-            .parse()
-            .unwrap()
+        String::from_utf8(rows[0][1].clone().unwrap()).unwrap().parse().unwrap()
     }
 
     /// Says goodbye and waits for it. Dropping a client closes its socket without.
@@ -226,7 +175,5 @@ fn bytes(value: Value) -> Option<Vec<u8>> {
 }
 
 fn bounded<T>(runtime: &Runtime, work: impl Future<Output = T>) -> T {
-    runtime
-        .block_on(async { tokio::time::timeout(PATIENCE, work).await })
-        .expect("the server answers the test's own connection")
+    runtime.block_on(async { tokio::time::timeout(PATIENCE, work).await }).expect("the server answers the test's own connection")
 }

@@ -65,10 +65,7 @@ impl Shape {
     fn statements(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut found = Vec::new();
-        for line in include_str!("schema.sql")
-            .lines()
-            .filter(|line| !line.starts_with("--"))
-        {
+        for line in include_str!("schema.sql").lines().filter(|line| !line.starts_with("--")) {
             let name = line.trim_start().split(' ').next().unwrap_or_default();
             if line.starts_with("    ") && self.missing.iter().any(|missing| missing == name) {
                 found.push(name.to_owned());
@@ -82,21 +79,9 @@ impl Shape {
                 lines.push("    KEY lease_lookup (status, lease_expires),".to_owned());
             }
         }
-        assert_eq!(
-            found.len(),
-            self.missing.len(),
-            "every column to leave out exists: {:?}",
-            self.missing
-        );
-        let sql = lines
-            .join("\n")
-            .replace("{charset}", &self.charset)
-            .replace("{collation}", &self.collation);
-        sql.split(';')
-            .map(str::trim)
-            .filter(|statement| !statement.is_empty())
-            .map(str::to_owned)
-            .collect()
+        assert_eq!(found.len(), self.missing.len(), "every column to leave out exists: {:?}", self.missing);
+        let sql = lines.join("\n").replace("{charset}", &self.charset).replace("{collation}", &self.collation);
+        sql.split(';').map(str::trim).filter(|statement| !statement.is_empty()).map(str::to_owned).collect()
     }
 }
 
@@ -119,27 +104,15 @@ impl Database {
 
     pub fn on(server: &Server, shape: &Shape) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let name = format!(
-            "nrllm_test_{}_{}",
-            std::process::id(),
-            NUMBER.fetch_add(1, Ordering::Relaxed)
-        );
+        let name = format!("nrllm_test_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let mut client = server.client();
-        client.run(
-            "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1",
-        );
-        client.run(&format!(
-            "CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci"
-        ));
+        client.run("SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1");
+        client.run(&format!("CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci"));
         client.run(&format!("USE {name}"));
         for statement in shape.statements() {
             client.run(&statement);
         }
-        Self {
-            endpoint: server.endpoint().clone(),
-            name,
-            client,
-        }
+        Self { endpoint: server.endpoint().clone(), name, client }
     }
 
     pub fn endpoint(&self) -> &Endpoint {
@@ -165,10 +138,7 @@ impl Database {
         let names: Vec<&str> = run.columns.keys().map(String::as_str).collect();
         let marks = vec!["?"; names.len()].join(", ");
         let sql = format!("INSERT INTO {RUNS} ({}) VALUES ({marks})", names.join(", "));
-        self.client.exec(
-            &sql,
-            Params::Positional(run.columns.values().cloned().collect()),
-        );
+        self.client.exec(&sql, Params::Positional(run.columns.values().cloned().collect()));
         i64::try_from(self.client.last_insert_id()).unwrap()
     }
 
@@ -186,35 +156,27 @@ impl Database {
     }
 
     pub fn find(&mut self, uid: i64) -> Option<RunRow> {
-        self.client
-            .maps(&format!("SELECT * FROM {RUNS} WHERE uid = {uid}"))
-            .pop()
+        self.client.maps(&format!("SELECT * FROM {RUNS} WHERE uid = {uid}")).pop()
     }
 
     /// Every run with every column, by uid.
     pub fn all(&mut self) -> Vec<RunRow> {
-        self.client
-            .maps(&format!("SELECT * FROM {RUNS} ORDER BY uid"))
+        self.client.maps(&format!("SELECT * FROM {RUNS} ORDER BY uid"))
     }
 
     /// One column of a run, as text.
     pub fn get(&mut self, uid: i64, column: &str) -> String {
-        self.client
-            .text(&format!("SELECT `{column}` FROM {RUNS} WHERE uid = {uid}"))
+        self.client.text(&format!("SELECT `{column}` FROM {RUNS} WHERE uid = {uid}"))
     }
 
     pub fn set(&mut self, uid: i64, column: &str, value: impl Into<Value>) {
         let params = Params::Positional(vec![value.into(), uid.into()]);
-        self.client.exec(
-            &format!("UPDATE {RUNS} SET `{column}` = ? WHERE uid = ?"),
-            params,
-        );
+        self.client.exec(&format!("UPDATE {RUNS} SET `{column}` = ? WHERE uid = ?"), params);
     }
 
     /// The messages of the outbox, oldest first.
     pub fn messages(&mut self) -> Vec<RunRow> {
-        self.client
-            .maps(&format!("SELECT * FROM {MESSAGES} ORDER BY id"))
+        self.client.maps(&format!("SELECT * FROM {MESSAGES} ORDER BY id"))
     }
 }
 
@@ -249,13 +211,7 @@ pub fn assert_row(actual: &RunRow, expected: &RunRow, why: &str) {
     let wrong: Vec<String> = names
         .into_iter()
         .filter(|name| actual.get(*name) != expected.get(*name))
-        .map(|name| {
-            format!(
-                "  {name} is {}, expected {}",
-                show(actual.get(name)),
-                show(expected.get(name))
-            )
-        })
+        .map(|name| format!("  {name} is {}, expected {}", show(actual.get(name)), show(expected.get(name))))
         .collect();
     assert!(wrong.is_empty(), "{why}:\n{}", wrong.join("\n"));
 }
@@ -270,25 +226,23 @@ impl Run {
     fn new(status: &str) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        Self {
-            columns: BTreeMap::new(),
-        }
-        .set("pid", 7)
-        .set("uuid", format!("{number:08x}-cafe-4000-8000-{number:012x}"))
-        .set("status", status)
-        .set("configuration_uid", 3)
-        .set("configuration_identifier", "assistant")
-        .set("be_user", 5)
-        .set("iterations", 4)
-        .set("truncated", 1)
-        .set("total_prompt_tokens", 1_000)
-        .set("total_completion_tokens", 200)
-        .set("total_tokens", 1_200)
-        .set("estimated_cost", "0.012345")
-        .set("suspended_state", "nrv1:suspended")
-        .set("queued_request", "nrv1:request")
-        .set("tstamp", 1_000)
-        .set("crdate", 900)
+        Self { columns: BTreeMap::new() }
+            .set("pid", 7)
+            .set("uuid", format!("{number:08x}-cafe-4000-8000-{number:012x}"))
+            .set("status", status)
+            .set("configuration_uid", 3)
+            .set("configuration_identifier", "assistant")
+            .set("be_user", 5)
+            .set("iterations", 4)
+            .set("truncated", 1)
+            .set("total_prompt_tokens", 1_000)
+            .set("total_completion_tokens", 200)
+            .set("total_tokens", 1_200)
+            .set("estimated_cost", "0.012345")
+            .set("suspended_state", "nrv1:suspended")
+            .set("queued_request", "nrv1:request")
+            .set("tstamp", 1_000)
+            .set("crdate", 900)
     }
 
     /// Waiting in the queue with a stored request, never claimed.
@@ -298,10 +252,7 @@ impl Run {
 
     /// Held by an owner until then.
     pub fn running(owner: &str, lease_expires: i64) -> Self {
-        Self::new("running")
-            .set("claimed_by", owner)
-            .set("lease_expires", lease_expires)
-            .set("started_at", 950)
+        Self::new("running").set("claimed_by", owner).set("lease_expires", lease_expires).set("started_at", 950)
     }
 
     /// In any other status, held by nobody.

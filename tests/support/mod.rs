@@ -6,6 +6,7 @@
 
 pub mod client;
 pub mod database;
+pub mod peer;
 pub mod proxy;
 pub mod server;
 

@@ -102,6 +102,8 @@ pub enum Fault {
     Refuse(u16),
     /// The server has executed the command; the client gets this error all the same.
     RefuseAfter(u16),
+    /// The server gets this statement in place of a query or of the text to prepare: it looks like another server then.
+    Instead(String),
     /// Nothing happens; the rule only counts.
     Watch,
 }
@@ -109,11 +111,7 @@ pub enum Fault {
 impl Fault {
     fn is_after(&self) -> bool {
         match self {
-            Self::CutBefore
-            | Self::HoldRequest
-            | Self::DelayRequest(_)
-            | Self::Silence
-            | Self::Refuse(_) => false,
+            Self::CutBefore | Self::HoldRequest | Self::DelayRequest(_) | Self::Silence | Self::Refuse(_) | Self::Instead(_) => false,
             Self::CutAfter
             | Self::CutWithin(_)
             | Self::HoldReply
@@ -212,9 +210,7 @@ impl When {
     /// The statements (query or execution) whose text contains this, upper and lower case alike.
     pub fn statement(part: &str) -> Self {
         let part = part.to_ascii_uppercase();
-        Self::command(move |command| {
-            command.is_statement() && command.sql.to_ascii_uppercase().contains(&part)
-        })
+        Self::command(move |command| command.is_statement() && command.sql.to_ascii_uppercase().contains(&part))
     }
 
     /// Any statement; with [`When::nth`], the nth from now on.
@@ -225,9 +221,7 @@ impl When {
     /// The preparing of a statement whose text contains this.
     pub fn prepare(part: &str) -> Self {
         let part = part.to_ascii_uppercase();
-        Self::command(move |command| {
-            command.kind == Kind::Prepare && command.sql.to_ascii_uppercase().contains(&part)
-        })
+        Self::command(move |command| command.kind == Kind::Prepare && command.sql.to_ascii_uppercase().contains(&part))
     }
 
     /// Any command that a reply belongs to; with [`When::nth`], the nth round trip from now on.
@@ -236,11 +230,7 @@ impl When {
     }
 
     pub fn command(matches: impl Fn(&Command) -> bool + Send + 'static) -> Self {
-        Self {
-            matches: Box::new(matches),
-            skip: 0,
-            times: 1,
-        }
+        Self { matches: Box::new(matches), skip: 0, times: 1 }
     }
 
     /// Only from the nth match on (1 is the first).
@@ -317,9 +307,7 @@ impl Rule {
     }
 
     pub fn wait_for(&self, hits: usize) {
-        self.shared.wait("a rule that fires", |state| {
-            state.rule_states[self.id].hits >= hits
-        });
+        self.shared.wait("a rule that fires", |state| state.rule_states[self.id].hits >= hits);
     }
 
     /// Lets go what it holds, now and from now on.
@@ -338,27 +326,15 @@ impl Rule {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         // A failed assertion in one thread must not hide its message behind those of the others.
-        self.state
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     #[track_caller]
     fn wait(&self, what: &str, done: impl Fn(&State) -> bool) {
-        let (state, timeout) = self
-            .changed
-            .wait_timeout_while(self.lock(), PATIENCE, |state| !done(state))
-            .unwrap();
-        let log = if timeout.timed_out() {
-            format!("{:#?}", state.log)
-        } else {
-            String::new()
-        };
+        let (state, timeout) = self.changed.wait_timeout_while(self.lock(), PATIENCE, |state| !done(state)).unwrap();
+        let log = if timeout.timed_out() { format!("{:#?}", state.log) } else { String::new() };
         drop(state);
-        assert!(
-            !timeout.timed_out(),
-            "waited in vain for {what}; what went through the proxy: {log}"
-        );
+        assert!(!timeout.timed_out(), "waited in vain for {what}; what went through the proxy: {log}");
     }
 }
 
@@ -367,19 +343,8 @@ impl Proxy {
     pub fn start(server: &Endpoint) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the proxy listens");
         let address = listener.local_addr().expect("the proxy's address");
-        let endpoint = Endpoint {
-            host: "127.0.0.1".to_owned(),
-            port: address.port(),
-            socket: None,
-            ..server.clone()
-        };
-        let server = SocketAddr::new(
-            server
-                .host
-                .parse()
-                .expect("the server's address is numeric"),
-            server.port,
-        );
+        let endpoint = Endpoint { host: "127.0.0.1".to_owned(), port: address.port(), socket: None, ..server.clone() };
+        let server = SocketAddr::new(server.host.parse().expect("the server's address is numeric"), server.port);
         let state = State {
             rules: Vec::new(),
             rule_states: Vec::new(),
@@ -392,19 +357,10 @@ impl Proxy {
             streams: HashMap::new(),
             ending: false,
         };
-        let shared = Arc::new(Shared {
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-            server,
-        });
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), server });
         let accepting = Arc::clone(&shared);
         let handle = thread::spawn(move || accept(&accepting, &listener));
-        Self {
-            shared,
-            address,
-            endpoint,
-            listener: Some(handle),
-        }
+        Self { shared, address, endpoint, listener: Some(handle) }
     }
 
     /// Where the client under test connects to. Only over TCP.
@@ -418,10 +374,7 @@ impl Proxy {
         let id = state.rule_states.len();
         state.rule_states.push(RuleState::default());
         state.rules.push(Armed { when, fault, id });
-        Rule {
-            shared: Arc::clone(&self.shared),
-            id,
-        }
+        Rule { shared: Arc::clone(&self.shared), id }
     }
 
     /// Takes all rules away and releases what they hold.
@@ -458,8 +411,7 @@ impl Proxy {
             let _ = stream.shutdown(Shutdown::Both);
         }
         drop(state);
-        self.shared
-            .wait("the end of all connections", |state| state.open == 0);
+        self.shared.wait("the end of all connections", |state| state.open == 0);
     }
 
     /// How many connections were made so far.
@@ -474,15 +426,12 @@ impl Proxy {
 
     /// Waits until this many connections were made.
     pub fn wait_for_connections(&self, made: usize) {
-        self.shared.wait("a number of connections", |state| {
-            state.counts.len() >= made
-        });
+        self.shared.wait("a number of connections", |state| state.counts.len() >= made);
     }
 
     /// Waits until this many connections are open.
     pub fn wait_for_open(&self, open: usize) {
-        self.shared
-            .wait("a number of open connections", |state| state.open == open);
+        self.shared.wait("a number of open connections", |state| state.open == open);
     }
 
     /// Waits until the exchanges so far fulfil a condition.
@@ -511,10 +460,7 @@ impl Proxy {
     /// The texts of the statements so far (queries and executions).
     pub fn statements(&self) -> Vec<String> {
         let log = self.log();
-        log.into_iter()
-            .filter(|exchange| exchange.command.is_statement())
-            .map(|exchange| exchange.command.sql)
-            .collect()
+        log.into_iter().filter(|exchange| exchange.command.is_statement()).map(|exchange| exchange.command.sql).collect()
     }
 
     /// Forgets the log (the counts stay).
@@ -580,14 +526,8 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
         threads.push(thread::spawn(move || {
             let _ = client.set_nodelay(true);
             let _ = server.set_nodelay(true);
-            let mut link = Link {
-                shared: Arc::clone(&shared),
-                number,
-                client,
-                server,
-                statements: HashMap::new(),
-                format: Format::default(),
-            };
+            let mut link =
+                Link { shared: Arc::clone(&shared), number, client, server, statements: HashMap::new(), format: Format::default() };
             // An error here is the end of one of the two sockets, which is what the test asked for or a client that left.
             let _ = link.serve(&welcome);
             let _ = link.client.shutdown(Shutdown::Both);
@@ -625,17 +565,13 @@ impl Packet {
         loop {
             let mut header = [0; 4];
             stream.read_exact(&mut header)?;
-            let length =
-                usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16;
+            let length = usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16;
             let start = payload.len();
             payload.resize(start + length, 0);
             stream.read_exact(&mut payload[start..])?;
             // A payload of 16 MiB or more continues in the next packet.
             if length < 0xFF_FFFF {
-                return Ok(Self {
-                    sequence: header[3],
-                    payload,
-                });
+                return Ok(Self { sequence: header[3], payload });
             }
         }
     }
@@ -703,13 +639,7 @@ impl Link {
                 let mut payload = vec![0xFF];
                 payload.extend_from_slice(&code.to_le_bytes());
                 payload.extend_from_slice(b"refused by the proxy");
-                self.send_client(
-                    &Packet {
-                        sequence: 0,
-                        payload,
-                    }
-                    .bytes(),
-                )?;
+                self.send_client(&Packet { sequence: 0, payload }.bytes())?;
                 return self.until_client_leaves();
             }
             Welcome::Garbage(bytes) => {
@@ -761,7 +691,7 @@ impl Link {
     }
 
     fn exchange(&mut self) -> io::Result<()> {
-        let request = Packet::read(&mut self.client)?;
+        let mut request = Packet::read(&mut self.client)?;
         let command = self.understand(&request.payload)?;
         let (fault, rule) = self.pick(&command);
         // A rule that waits for the reply has fired when the reply is there: then the server has executed the command for certain.
@@ -788,6 +718,11 @@ impl Link {
             }
             Fault::HoldRequest => self.hold(rule)?,
             Fault::DelayRequest(time) => self.pause(*time)?,
+            Fault::Instead(sql) => {
+                assert!(matches!(command.kind, Kind::Query | Kind::Prepare), "a text can be replaced, not {command:?}");
+                request.payload.truncate(1);
+                request.payload.extend_from_slice(sql.as_bytes());
+            }
             _ => {}
         }
         self.send_server(&request.bytes())?;
@@ -816,13 +751,7 @@ impl Link {
             Fault::DelayReply(time) => self.pause(time)?,
             Fault::Garbage(bytes) => return self.send_client(&bytes),
             Fault::Payload(payload) => {
-                return self.send_client(
-                    &Packet {
-                        sequence: 1,
-                        payload,
-                    }
-                    .bytes(),
-                );
+                return self.send_client(&Packet { sequence: 1, payload }.bytes());
             }
             Fault::RefuseAfter(code) => return self.send_client(&error_packet(code).bytes()),
             _ => {}
@@ -838,16 +767,8 @@ impl Link {
 
     fn understand(&self, payload: &[u8]) -> io::Result<Command> {
         let (&byte, rest) = payload.split_first().ok_or_else(cut)?;
-        let id = || {
-            rest.get(..4)
-                .and_then(|id| id.try_into().ok())
-                .map(u32::from_le_bytes)
-        };
-        let prepared = || {
-            id().and_then(|id| self.statements.get(&id))
-                .cloned()
-                .unwrap_or_default()
-        };
+        let id = || rest.get(..4).and_then(|id| id.try_into().ok()).map(u32::from_le_bytes);
+        let prepared = || id().and_then(|id| self.statements.get(&id)).cloned().unwrap_or_default();
         let (kind, sql) = match byte {
             0x01 => (Kind::Quit, String::new()),
             0x03 => (Kind::Query, String::from_utf8_lossy(rest).into_owned()),
@@ -858,11 +779,7 @@ impl Link {
             0x1F => (Kind::Reset, String::new()),
             other => (Kind::Other(other), String::new()),
         };
-        Ok(Command {
-            connection: self.number,
-            kind,
-            sql,
-        })
+        Ok(Command { connection: self.number, kind, sql })
     }
 
     /// The fault for a command, and the rule that it comes from.
@@ -895,22 +812,14 @@ impl Link {
         let Some(rule) = rule else { return Ok(()) };
         let mut state = self.shared.lock();
         while !state.rule_states[rule].released && !state.ending {
-            state = self
-                .shared
-                .changed
-                .wait(state)
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            state = self.shared.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         if state.ending { Err(cut()) } else { Ok(()) }
     }
 
     fn pause(&self, time: Duration) -> io::Result<()> {
         let state = self.shared.lock();
-        let (state, _) = self
-            .shared
-            .changed
-            .wait_timeout_while(state, time, |state| !state.ending)
-            .unwrap();
+        let (state, _) = self.shared.changed.wait_timeout_while(state, time, |state| !state.ending).unwrap();
         if state.ending { Err(cut()) } else { Ok(()) }
     }
 
@@ -939,19 +848,9 @@ impl Link {
 
     fn roll_back(&mut self) -> io::Result<()> {
         let payload = b"\x03ROLLBACK".to_vec();
-        self.server.write_all(
-            &Packet {
-                sequence: 0,
-                payload,
-            }
-            .bytes(),
-        )?;
+        self.server.write_all(&Packet { sequence: 0, payload }.bytes())?;
         let reply = Packet::read(&mut self.server)?;
-        if reply.first() == 0x00 {
-            Ok(())
-        } else {
-            Err(cut())
-        }
+        if reply.first() == 0x00 { Ok(()) } else { Err(cut()) }
     }
 
     /// Reads packets until the reply to this command is whole.
@@ -962,10 +861,7 @@ impl Link {
             _ => {
                 let packet = Packet::read(&mut self.server)?;
                 let outcome = outcome(&packet, self.format);
-                Ok(Reply {
-                    packets: vec![packet],
-                    outcome,
-                })
+                Ok(Reply { packets: vec![packet], outcome })
             }
         }
     }
@@ -974,20 +870,10 @@ impl Link {
         let first = Packet::read(&mut self.server)?;
         if first.is_error() {
             let outcome = outcome(&first, self.format);
-            return Ok(Reply {
-                packets: vec![first],
-                outcome,
-            });
+            return Ok(Reply { packets: vec![first], outcome });
         }
-        let head: [u8; 9] = first
-            .payload
-            .get(..9)
-            .and_then(|head| head.try_into().ok())
-            .ok_or_else(cut)?;
-        self.statements.insert(
-            u32::from_le_bytes([head[1], head[2], head[3], head[4]]),
-            sql.to_owned(),
-        );
+        let head: [u8; 9] = first.payload.get(..9).and_then(|head| head.try_into().ok()).ok_or_else(cut)?;
+        self.statements.insert(u32::from_le_bytes([head[1], head[2], head[3], head[4]]), sql.to_owned());
         let columns = usize::from(u16::from_le_bytes([head[5], head[6]]));
         let params = usize::from(u16::from_le_bytes([head[7], head[8]]));
         let mut packets = vec![first];
@@ -997,10 +883,7 @@ impl Link {
                 packets.push(Packet::read(&mut self.server)?);
             }
         }
-        Ok(Reply {
-            packets,
-            outcome: Outcome::Rows(0),
-        })
+        Ok(Reply { packets, outcome: Outcome::Rows(0) })
     }
 
     fn results(&mut self) -> io::Result<Reply> {
@@ -1032,8 +915,7 @@ impl Link {
                         let packet = Packet::read(&mut self.server)?;
                         let (ends, error) = (packet.ends_rows(), packet.is_error());
                         if ends {
-                            more = end_status(&packet.payload, self.format)
-                                .is_some_and(|status| status & MORE_RESULTS != 0);
+                            more = end_status(&packet.payload, self.format).is_some_and(|status| status & MORE_RESULTS != 0);
                             last_outcome = Outcome::Rows(rows);
                         } else if error {
                             last_outcome = outcome(&packet, self.format);
@@ -1048,10 +930,7 @@ impl Link {
                 }
             }
             if !more {
-                return Ok(Reply {
-                    packets,
-                    outcome: last_outcome,
-                });
+                return Ok(Reply { packets, outcome: last_outcome });
             }
         }
     }
@@ -1079,12 +958,7 @@ const STATE_CHANGED: u16 = 0x4000;
 
 /// Takes out of the greeting what the proxy could not follow.
 fn mask_greeting(payload: &mut [u8]) -> io::Result<()> {
-    let version_end = payload
-        .iter()
-        .skip(1)
-        .position(|byte| *byte == 0)
-        .ok_or_else(cut)?
-        + 1;
+    let version_end = payload.iter().skip(1).position(|byte| *byte == 0).ok_or_else(cut)? + 1;
     // Behind the version: thread id (4), scramble (8), filler (1), lower capabilities (2), charset (1), status (2), upper (2).
     let low = version_end + 1 + 4 + 8 + 1;
     let high = low + 2 + 1 + 2;
@@ -1114,11 +988,7 @@ fn rewrite_login(payload: &mut [u8], found_rows: FoundRows) -> io::Result<Format
     }
     payload[..4].copy_from_slice(&flags.to_le_bytes());
     // A client that speaks to MariaDB leaves the first flag out and has its further flags in the last four filler bytes.
-    let further = if flags & 1 == 0 {
-        u32::from_le_bytes([payload[28], payload[29], payload[30], payload[31]])
-    } else {
-        0
-    };
+    let further = if flags & 1 == 0 { u32::from_le_bytes([payload[28], payload[29], payload[30], payload[31]]) } else { 0 };
     Ok(Format {
         deprecate_eof: flags & DEPRECATE_EOF != 0,
         session_track: flags & SESSION_TRACK != 0,
@@ -1150,11 +1020,7 @@ fn push_length(out: &mut Vec<u8>, length: usize) {
         Ok(short @ 0..=0xFA) => out.push(short),
         _ => {
             out.push(0xFC);
-            out.extend_from_slice(
-                &u16::try_from(length)
-                    .expect("an info text is short")
-                    .to_le_bytes(),
-            );
+            out.extend_from_slice(&u16::try_from(length).expect("an info text is short").to_le_bytes());
         }
     }
 }
@@ -1176,22 +1042,10 @@ fn read_ok(payload: &[u8], format: Format) -> Option<OkPacket<'_>> {
     rest = rest.get(4..)?;
     let fixed = payload.len() - rest.len();
     if !format.session_track || rest.is_empty() {
-        return Some(OkPacket {
-            affected,
-            fixed,
-            status,
-            info: strip_length(rest),
-            tail: &[],
-        });
+        return Some(OkPacket { affected, fixed, status, info: strip_length(rest), tail: &[] });
     }
     let size = usize::try_from(length(&mut rest)?).ok()?;
-    Some(OkPacket {
-        affected,
-        fixed,
-        status,
-        info: rest.get(..size)?,
-        tail: rest.get(size..)?,
-    })
+    Some(OkPacket { affected, fixed, status, info: rest.get(..size)?, tail: rest.get(size..)? })
 }
 
 /// Without session tracking the text is said to fill the rest of the packet, but servers write its length in front of it all the same.
@@ -1218,10 +1072,7 @@ fn end_status(payload: &[u8], format: Format) -> Option<u16> {
 fn outcome(packet: &Packet, format: Format) -> Outcome {
     match packet.first() {
         0x00 => match read_ok(&packet.payload, format) {
-            Some(ok) => Outcome::Ok {
-                affected: ok.affected,
-                info: String::from_utf8_lossy(ok.info).into_owned(),
-            },
+            Some(ok) => Outcome::Ok { affected: ok.affected, info: String::from_utf8_lossy(ok.info).into_owned() },
             None => Outcome::Rows(0),
         },
         0xFF => match packet.payload.get(1..3) {
@@ -1240,17 +1091,7 @@ fn rewrite_info(payload: &mut Vec<u8>, format: Format, info: &Info) -> io::Resul
     let text = match info {
         Info::Keep => ok.info.to_vec(),
         Info::Drop => Vec::new(),
-        Info::Translate => ok
-            .info
-            .iter()
-            .map(|byte| {
-                if byte.is_ascii_alphabetic() {
-                    b'x'
-                } else {
-                    *byte
-                }
-            })
-            .collect(),
+        Info::Translate => ok.info.iter().map(|byte| if byte.is_ascii_alphabetic() { b'x' } else { *byte }).collect(),
         Info::Replace(text) if !ok.info.is_empty() => text.clone().into_bytes(),
         Info::Replace(_) => Vec::new(),
     };
@@ -1285,8 +1126,5 @@ fn error_packet(code: u16) -> Packet {
     payload.push(b'#');
     payload.extend_from_slice(state);
     payload.extend_from_slice(format!("error {code} made by the proxy").as_bytes());
-    Packet {
-        sequence: 1,
-        payload,
-    }
+    Packet { sequence: 1, payload }
 }

@@ -38,6 +38,17 @@ pub struct Server {
     process: Option<Process>,
 }
 
+/// A connection as the server lists it.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    pub id: u64,
+    pub database: String,
+    /// `Sleep` while it waits for a statement.
+    pub command: String,
+    /// The statement that it executes, if any.
+    pub statement: String,
+}
+
 struct Process {
     pid: libc::pid_t,
     folder: PathBuf,
@@ -94,15 +105,9 @@ impl Server {
             match start_once(options) {
                 Ok((process, endpoint)) => {
                     let version = version_of(&endpoint);
-                    return Self {
-                        endpoint,
-                        version,
-                        process: Some(process),
-                    };
+                    return Self { endpoint, version, process: Some(process) };
                 }
-                Err(log)
-                    if log.contains("Bind on TCP/IP port")
-                        || log.contains("Address already in use") => {}
+                Err(log) if log.contains("Bind on TCP/IP port") || log.contains("Address already in use") => {}
                 Err(log) => panic!("the test server did not start:\n{log}"),
             }
         }
@@ -111,11 +116,7 @@ impl Server {
 
     fn adopt(endpoint: Endpoint) -> Self {
         let version = version_of(&endpoint);
-        Self {
-            endpoint,
-            version,
-            process: None,
-        }
+        Self { endpoint, version, process: None }
     }
 
     pub fn endpoint(&self) -> &Endpoint {
@@ -138,19 +139,12 @@ impl Server {
 
     /// What a private server has written to its error log so far.
     pub fn log(&self) -> String {
-        self.process
-            .as_ref()
-            .map(|process| process.log.lock().unwrap().clone())
-            .unwrap_or_default()
+        self.process.as_ref().map(|process| process.log.lock().unwrap().clone()).unwrap_or_default()
     }
 
     /// Stops the process as a power cut does; connections see their end at once. Nothing listens on the port then.
     pub fn kill(&mut self) {
-        drop(
-            self.process
-                .take()
-                .expect("only a private server can be killed"),
-        );
+        drop(self.process.take().expect("only a private server can be killed"));
     }
 
     /// A counter of `SHOW GLOBAL STATUS`. It counts for the whole server: ask only a private one.
@@ -158,10 +152,7 @@ impl Server {
         let mut client = self.client();
         let rows = client.rows(&format!("SHOW GLOBAL STATUS LIKE '{name}'"));
         assert_eq!(rows.len(), 1, "the server knows the status variable {name}");
-        String::from_utf8(rows[0][1].clone().unwrap())
-            .unwrap()
-            .parse()
-            .unwrap()
+        String::from_utf8(rows[0][1].clone().unwrap()).unwrap().parse().unwrap()
     }
 
     /// How often a statement had to wait for a row lock, since the server started.
@@ -172,6 +163,21 @@ impl Server {
     /// How many prepared statements the server holds, over all connections.
     pub fn prepared_statements(&self) -> u64 {
         self.global_status("Prepared_stmt_count")
+    }
+
+    /// The connections of the server, without the one that asks.
+    pub fn connections(&self) -> Vec<Connection> {
+        let mut client = self.client();
+        let own = client.id();
+        let rows = client.rows("SHOW FULL PROCESSLIST");
+        let text = |field: &Option<Vec<u8>>| String::from_utf8_lossy(field.as_deref().unwrap_or_default()).into_owned();
+        let all = rows.into_iter().map(|row| Connection {
+            id: text(&row[0]).parse().unwrap(),
+            database: text(&row[3]),
+            command: text(&row[4]),
+            statement: text(&row[7]),
+        });
+        all.filter(|connection| connection.id != own).collect()
     }
 
     /// Writes every statement of every connection to `mysql.general_log` from now on.
@@ -188,9 +194,7 @@ impl Server {
              ORDER BY event_time"
         );
         let rows = self.client().rows(&sql);
-        rows.into_iter()
-            .map(|row| String::from_utf8_lossy(row[0].as_deref().unwrap()).into_owned())
-            .collect()
+        rows.into_iter().map(|row| String::from_utf8_lossy(row[0].as_deref().unwrap()).into_owned()).collect()
     }
 }
 
@@ -205,21 +209,13 @@ fn version_of(endpoint: &Endpoint) -> String {
     Client::connect(endpoint, None).text("SELECT VERSION()")
 }
 
-#[expect(
-    clippy::zombie_processes,
-    reason = "the process is waited for by its id, in `end`"
-)]
+#[expect(clippy::zombie_processes, reason = "the process is waited for by its id, in `end`")]
 fn start_once(options: &[&str]) -> Result<(Process, Endpoint), String> {
     let mysql = wants_mysql();
     let folder = new_folder();
     let data = folder.join("data");
     let template = template(mysql);
-    let copied = Command::new("cp")
-        .arg("-a")
-        .arg(template)
-        .arg(&data)
-        .status()
-        .expect("cp runs");
+    let copied = Command::new("cp").arg("-a").arg(template).arg(&data).status().expect("cp runs");
     assert!(copied.success(), "the data folder is copied");
 
     // The account exists before the server says that it is ready.
@@ -227,16 +223,12 @@ fn start_once(options: &[&str]) -> Result<(Process, Endpoint), String> {
     let mut statements = String::new();
     for host in ["localhost", "127.0.0.1"] {
         statements += &format!("CREATE USER '{USER}'@'{host}' IDENTIFIED BY '{PASSWORD}';\n");
-        statements +=
-            &format!("GRANT ALL PRIVILEGES ON *.* TO '{USER}'@'{host}' WITH GRANT OPTION;\n");
+        statements += &format!("GRANT ALL PRIVILEGES ON *.* TO '{USER}'@'{host}' WITH GRANT OPTION;\n");
     }
     fs::write(&init, statements).expect("the init file is written");
 
     let socket = folder.join("s");
-    let port = TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .expect("a free loopback port")
-        .port();
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free loopback port").port();
     let mut command = Command::new(program(mysql));
     command
         .arg("--no-defaults")
@@ -246,18 +238,9 @@ fn start_once(options: &[&str]) -> Result<(Process, Endpoint), String> {
         .arg(format!("--pid-file={}", folder.join("pid").display()))
         .arg(format!("--init-file={}", init.display()))
         .arg(format!("--port={port}"))
-        .args([
-            "--bind-address=127.0.0.1",
-            "--skip-name-resolve",
-            "--skip-log-bin",
-            "--performance-schema=OFF",
-        ])
+        .args(["--bind-address=127.0.0.1", "--skip-name-resolve", "--skip-log-bin", "--performance-schema=OFF"])
         // Nothing here survives the test anyway: no waiting for the disk.
-        .args([
-            "--innodb-flush-log-at-trx-commit=0",
-            "--innodb-doublewrite=OFF",
-            "--innodb-buffer-pool-size=128M",
-        ])
+        .args(["--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=OFF", "--innodb-buffer-pool-size=128M"])
         .args(["--max-connections=300", "--max-allowed-packet=64M"]);
     if mysql {
         command.arg("--mysqlx=OFF");
@@ -265,19 +248,13 @@ fn start_once(options: &[&str]) -> Result<(Process, Endpoint), String> {
     if running_as_root() {
         command.arg("--user=root");
     }
-    command
-        .args(options)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
+    command.args(options).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     // SAFETY: prctl is async-signal-safe, and the closure touches nothing else of the parent between fork and exec.
     unsafe {
-        command.pre_exec(
-            || match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
-                0 => Ok(()),
-                _ => Err(std::io::Error::last_os_error()),
-            },
-        );
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        });
     }
 
     let mut child = spawn_for_life(command);
@@ -285,11 +262,7 @@ fn start_once(options: &[&str]) -> Result<(Process, Endpoint), String> {
     end_at_exit(pid, &folder);
     let stderr = child.stderr.take().expect("the error log is piped");
     let log = Arc::new(Mutex::new(String::new()));
-    let process = Process {
-        pid,
-        folder,
-        log: Arc::clone(&log),
-    };
+    let process = Process { pid, folder, log: Arc::clone(&log) };
 
     // The server itself says when it is ready. The log is read on for its whole life, so that it never blocks on a full pipe.
     let (ready, wait) = channel();
@@ -311,13 +284,8 @@ fn start_once(options: &[&str]) -> Result<(Process, Endpoint), String> {
     // The channel closes without a message when the server ends before it is ready.
     match wait.recv_timeout(PATIENCE) {
         Ok(()) => {
-            let endpoint = Endpoint {
-                host: "127.0.0.1".to_owned(),
-                port,
-                socket: Some(socket),
-                user: USER.to_owned(),
-                password: PASSWORD.to_owned(),
-            };
+            let endpoint =
+                Endpoint { host: "127.0.0.1".to_owned(), port, socket: Some(socket), user: USER.to_owned(), password: PASSWORD.to_owned() };
             Ok((process, endpoint))
         }
         Err(_) => {
@@ -336,34 +304,21 @@ fn template(mysql: bool) -> &'static Path {
         let data = folder.join("data");
         let mut command = if mysql {
             let mut command = Command::new(program(true));
-            command
-                .args(["--no-defaults", "--initialize-insecure"])
-                .arg(format!("--datadir={}", data.display()));
+            command.args(["--no-defaults", "--initialize-insecure"]).arg(format!("--datadir={}", data.display()));
             command
         } else {
             let mut command = Command::new(find("mariadb-install-db"));
             command
-                .args([
-                    "--no-defaults",
-                    "--auth-root-authentication-method=normal",
-                    "--skip-test-db",
-                ])
+                .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
                 .arg(format!("--datadir={}", data.display()));
             command
         };
         if running_as_root() {
             command.arg("--user=root");
         }
-        let output = command
-            .stdin(Stdio::null())
-            .output()
-            .expect("the data folder is initialised");
+        let output = command.stdin(Stdio::null()).output().expect("the data folder is initialised");
         let text = [output.stdout, output.stderr].concat();
-        assert!(
-            output.status.success(),
-            "the data folder is initialised: {}",
-            String::from_utf8_lossy(&text)
-        );
+        assert!(output.status.success(), "the data folder is initialised: {}", String::from_utf8_lossy(&text));
         data
     })
 }
@@ -375,14 +330,7 @@ fn program(mysql: bool) -> PathBuf {
 /// The server's programs are often not in the search path of a user.
 fn find(program: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let fixed = [
-        "/usr/sbin",
-        "/usr/libexec",
-        "/usr/local/bin",
-        "/usr/local/sbin",
-        "/usr/bin",
-    ]
-    .map(PathBuf::from);
+    let fixed = ["/usr/sbin", "/usr/libexec", "/usr/local/bin", "/usr/local/sbin", "/usr/bin"].map(PathBuf::from);
     std::env::split_paths(&path)
         .chain(fixed)
         .map(|folder| folder.join(program))
@@ -401,11 +349,7 @@ fn new_folder() -> PathBuf {
     bytes.push(0);
     // SAFETY: `bytes` is a NUL-terminated, writable template that lives over the call.
     let made = unsafe { libc::mkdtemp(bytes.as_mut_ptr().cast()) };
-    assert!(
-        !made.is_null(),
-        "a temporary folder: {}",
-        std::io::Error::last_os_error()
-    );
+    assert!(!made.is_null(), "a temporary folder: {}", std::io::Error::last_os_error());
     bytes.pop();
     PathBuf::from(<std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes))
 }
@@ -425,15 +369,8 @@ fn spawn_for_life(command: Command) -> std::process::Child {
         Mutex::new(sender)
     });
     let (answer, child) = channel();
-    starter
-        .lock()
-        .unwrap()
-        .send((command, answer))
-        .expect("the starter thread lives as long as the process");
-    child
-        .recv()
-        .expect("the starter thread answers")
-        .expect("the server program starts")
+    starter.lock().unwrap().send((command, answer)).expect("the starter thread lives as long as the process");
+    child.recv().expect("the starter thread answers").expect("the server program starts")
 }
 
 /// Has the process killed (unless it is 0) and the folder removed when this process exits. Rust drops no statics.

@@ -1,0 +1,83 @@
+//! What lives as long as the process: one session for all objects with the same settings, and what becomes of it (rule 20).
+
+use std::sync::Arc;
+
+use nrllm_runtime::process::sessions::{self, Key};
+use nrllm_runtime::store::context::Context;
+use nrllm_runtime::store::error::{Kind, Result};
+use nrllm_runtime::store::options::{Options, Timeouts};
+use nrllm_runtime::store::renew::renew_lease;
+
+use crate::subject::{LEASE, NOW, error_of, settings};
+use crate::support::database::{Database, Run};
+use crate::support::proxy::Proxy;
+
+const OWNER: &str = "worker:web-01:4711:c0ffee";
+
+fn key(proxy: &Proxy, database: &Database) -> Key {
+    Key { connection: Arc::new(settings(proxy.endpoint(), database.name())), timeouts: Timeouts::default() }
+}
+
+fn renew(key: &Key, uid: i64) -> Result<bool> {
+    let options = Options::default();
+    sessions::call(key, async |session| renew_lease(session, Context { options: &options, time: NOW }, uid as u64, OWNER, LEASE).await)
+}
+
+#[test]
+fn p20_objects_with_the_same_settings_share_a_connection() {
+    let mut database = Database::new();
+    let uid = database.insert(&Run::running(OWNER, LEASE));
+    let proxy = Proxy::start(database.endpoint());
+    for _ in 0..20 {
+        assert!(renew(&key(&proxy, &database), uid).unwrap());
+    }
+    assert_eq!(proxy.connections(), 1);
+    let other = Key { timeouts: Timeouts { query: std::time::Duration::from_secs(9), ..Timeouts::default() }, ..key(&proxy, &database) };
+    assert!(renew(&other, uid).unwrap());
+    assert_eq!(proxy.connections(), 2, "other time limits, another session");
+    sessions::close(&key(&proxy, &database));
+    sessions::close(&key(&proxy, &database));
+    proxy.wait_for_open(1);
+    sessions::close(&other);
+    proxy.wait_for_open(0);
+    assert!(renew(&key(&proxy, &database), uid).unwrap(), "the next call opens anew");
+    assert_eq!(proxy.connections(), 3);
+    sessions::close(&key(&proxy, &database));
+}
+
+#[test]
+fn p20_nothing_connects_before_the_first_call() {
+    let database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let key = key(&proxy, &database);
+    sessions::close(&key);
+    assert_eq!(proxy.connections(), 0);
+}
+
+#[test]
+fn a_panic_in_an_operation_is_an_error_and_costs_the_connection() {
+    let mut database = Database::new();
+    let uid = database.insert(&Run::running(OWNER, LEASE));
+    let proxy = Proxy::start(database.endpoint());
+    let key = key(&proxy, &database);
+    assert!(renew(&key, uid).unwrap());
+    error_of(Kind::Connection, sessions::call(&key, async |_| -> Result<bool> { panic!("the driver trips") }));
+    assert!(renew(&key, uid).unwrap(), "the next call works");
+    assert_eq!(proxy.connections(), 2);
+    sessions::close(&key);
+}
+
+#[test]
+fn threads_take_turns_on_one_connection() {
+    let mut database = Database::new();
+    let uid = database.insert(&Run::running(OWNER, LEASE));
+    let proxy = Proxy::start(database.endpoint());
+    let key = key(&proxy, &database);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..25).for_each(|_| assert!(renew(&key, uid).unwrap())));
+        }
+    });
+    assert_eq!(proxy.connections(), 1);
+    sessions::close(&key);
+}

@@ -1,0 +1,673 @@
+//! Reaping beside live workers: rules 6 to 12, and the decision table on a real server.
+
+use nrllm_runtime::store::error::Kind;
+use nrllm_runtime::store::reap::{Report, Request};
+
+use crate::subject::{LEASE, NOW, Subject, error_of, reasons, request, uids};
+use crate::support::database::{Database, Run, Shape, assert_row, changed};
+use crate::support::peer::Peer;
+use crate::support::proxy::{Fault, Proxy, When};
+use crate::support::server::{Server, wants_mysql};
+
+const DEAD: &str = "worker:dead:1:beef";
+
+/// A run whose lease was over at [`NOW`]; the smaller the number, the longer ago.
+fn stale(number: i64) -> Run {
+    Run::running(DEAD, NOW - 100_000 + number)
+}
+
+fn stale_runs(database: &mut Database, count: i64) -> Vec<i64> {
+    let runs: Vec<Run> = (0..count).map(stale).collect();
+    database.insert_all(&runs)
+}
+
+fn handled(report: &Report) -> usize {
+    report.requeued.len() + report.dead_lettered.len()
+}
+
+/// Which chunk statements were sent: how many values the longest `IN` list had, and how many statements there were in all.
+fn longest_list(statements: &[String]) -> usize {
+    let lists = statements.iter().flat_map(|sql| sql.split(" IN (").skip(1).filter_map(|rest| rest.split(')').next()));
+    lists.map(|list| list.split(',').count()).max().unwrap_or(0)
+}
+
+#[test]
+fn p06_p10_the_decision_table_with_every_column() {
+    let effects: [(&str, bool); 10] = [
+        ("", false),
+        ("read_only", false),
+        ("idempotent_write", false),
+        ("non_idempotent_write", true),
+        ("NON_IDEMPOTENT_WRITE", false),
+        ("non_idempotent_write ", false),
+        (" non_idempotent_write", false),
+        ("non_idempotent_writ\u{e9}", false),
+        ("non_idempotent_write\0", false),
+        ("an_effect_of_a_later_release", false),
+    ];
+    let now = NOW.to_string();
+    for queued_at in [false, true] {
+        let shape = if queued_at { Shape::default().queued_at() } else { Shape::default() };
+        let mut database = Database::with(&shape);
+        let mut expected = Vec::new();
+        let mut number = 0;
+        for (effect, forbids) in effects {
+            for count in [0_u64, 2, 3, 4_294_967_295] {
+                for payload in [Some("nrv1:request"), Some(""), None] {
+                    number += 1;
+                    let mut run =
+                        stale(number).fence(effect).requeued(count).set("error_class", "Old\\Error").set("termination_reason", "");
+                    run = match payload {
+                        Some(payload) => run.request(payload),
+                        None => run.without_request(),
+                    };
+                    let uid = database.insert(&run);
+                    let before = database.row(uid);
+                    let reason = if forbids || payload.unwrap_or_default().is_empty() {
+                        Some("not_retryable")
+                    } else if count >= 3 {
+                        Some("retries_exhausted")
+                    } else {
+                        None
+                    };
+                    let more = (count + 1).to_string();
+                    let mut changes = vec![("claimed_by", ""), ("lease_expires", "0"), ("tstamp", now.as_str())];
+                    match reason {
+                        None => {
+                            changes.extend([("status", "queued"), ("requeue_count", more.as_str()), ("pending_effect", "")]);
+                            if queued_at {
+                                changes.push(("queued_at", &now));
+                            }
+                        }
+                        Some(reason) => changes.extend([
+                            ("status", "failed"),
+                            ("termination_reason", reason),
+                            ("error_class", ""),
+                            ("suspended_state", ""),
+                            ("queued_request", ""),
+                            ("finished_at", &now),
+                        ]),
+                    }
+                    expected.push((uid, changed(&before, &changes), reason, format!("{effect:?}, {count} requeues, request {payload:?}")));
+                }
+            }
+        }
+        let report = Subject::on(&database).reap_all(1_000);
+        for (uid, row, reason, why) in &expected {
+            assert_row(&database.row(*uid), row, why);
+            let entries = if reason.is_some() { &report.dead_lettered } else { &report.requeued };
+            let entry = entries.iter().find(|entry| entry.uid == *uid as u64).unwrap_or_else(|| panic!("{why} is reported"));
+            assert_eq!(entry.reason, *reason, "{why}");
+            let count = String::from_utf8(row["requeue_count"].clone().unwrap()).unwrap();
+            assert_eq!(entry.requeue_count.to_string(), count, "{why}: the counter as the row has it now");
+            assert_eq!((entry.claimed_by.as_str(), entry.lease_expires < NOW), (DEAD, true), "{why}: as the reaper found them");
+        }
+        assert_eq!((handled(&report), report.skipped.len(), report.has_more), (expected.len(), 0, false));
+    }
+}
+
+#[test]
+fn p10_the_last_attempt_is_not_cut_off() {
+    // A counter that is bumped before it is compared would end the run one attempt early.
+    let mut database = Database::new();
+    let uid = database.insert(&stale(1));
+    let mut subject = Subject::on(&database);
+    for count in 1..=3_u32 {
+        let report = subject.reap_all(1);
+        assert_eq!((uids(&report.requeued), report.requeued[0].requeue_count), (vec![uid], count));
+        assert!(subject.claim(uid, DEAD, NOW - 1).unwrap());
+    }
+    assert_eq!(reasons(&subject.reap_all(1).dead_lettered), ["retries_exhausted"]);
+    assert_eq!(database.get(uid, "requeue_count"), "3");
+}
+
+#[test]
+fn the_budget_is_an_option() {
+    let mut database = Database::new();
+    for (budget, count, requeued) in
+        [(0, 0, false), (1, 0, true), (1, 1, false), (5, 4, true), (u32::MAX, 4_294_967_294_u64, true), (u32::MAX, 4_294_967_295, false)]
+    {
+        database.insert(&stale(1).requeued(count));
+        let mut subject = Subject::on(&database);
+        subject.options.max_requeues = budget;
+        let report = subject.reap_all(1);
+        assert_eq!(report.requeued.len() == 1, requeued, "{budget} {count}");
+        assert_eq!(handled(&report), 1);
+    }
+}
+
+#[test]
+fn oldest_lease_first_then_uid() {
+    let mut database = Database::new();
+    let leases = [NOW - 5, NOW - 50, NOW - 5, NOW - 500, NOW - 50, NOW, NOW + 50, 0];
+    let runs: Vec<Run> = leases.iter().map(|lease| Run::running(DEAD, *lease)).collect();
+    let all = database.insert_all(&runs);
+    let mut subject = Subject::on(&database);
+    let expected = [3, 1, 4, 0, 2].map(|index: usize| all[index]);
+    for part in [&expected[..2], &expected[2..3], &expected[3..5]] {
+        let report = subject.reap_all(part.len() as u64);
+        assert_eq!(uids(&report.requeued), part);
+        assert_eq!(report.has_more, part.len() < 2 || part[0] == expected[0], "{part:?}");
+    }
+    assert_eq!(handled(&subject.reap_all(10)), 0);
+    assert_eq!(database.get(all[5], "status"), "running", "a lease that ends now is not over");
+    assert_eq!(database.get(all[7], "status"), "running", "a lease of 0 is never over");
+}
+
+#[test]
+fn p04_a_now_of_zero_handles_nothing() {
+    let mut database = Database::new();
+    let before = stale_runs(&mut database, 3);
+    let report = Subject::on(&database).reap(&Request { now: Some(0), ..request(10) }).unwrap();
+    assert_eq!((handled(&report), report.skipped.len()), (0, 0));
+    assert!(before.into_iter().all(|uid| database.get(uid, "status") == "running"));
+    let report = Subject::on(&database).reap(&Request { now: Some(4_294_967_295), ..request(10) }).unwrap();
+    assert_eq!(handled(&report), 3);
+}
+
+/// Puts runs back into the state that [`stale`] makes.
+fn make_stale_again(database: &mut Database, uids: &[i64]) {
+    let list = uids.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
+    database.client().run(&format!(
+        "UPDATE tx_nrllm_agentrun SET status = 'running', claimed_by = '{DEAD}', lease_expires = {} + uid, requeue_count = 0, \
+         pending_effect = '', queued_request = 'nrv1:request' WHERE uid IN ({list})",
+        NOW - 100_000
+    ));
+}
+
+#[test]
+fn p06_a_live_heartbeat_never_waits_for_a_reaper() {
+    let server = Server::start(&[]);
+    for key in [false, true] {
+        let shape = if key { Shape::default().lease_key() } else { Shape::default() };
+        let mut database = Database::on(&server, &shape);
+        let workers: Vec<String> = (0..120).map(|number| format!("worker:{number}")).collect();
+        // Dead and live ones alternate, in every index.
+        let mut dead = Vec::new();
+        let mut live = Vec::new();
+        for worker in &workers {
+            dead.push(database.insert(&stale(1).fence(if dead.len() % 3 == 0 { "non_idempotent_write" } else { "" })));
+            live.push(database.insert(&Run::running(worker, LEASE)));
+        }
+        let proxy = Proxy::start(database.endpoint());
+        let mut reaper = Subject::through(&proxy, &database);
+        assert_eq!(handled(&reaper.reap_all(1_000)), dead.len());
+        let before = proxy.count();
+        make_stale_again(&mut database, &dead);
+        assert_eq!(handled(&reaper.reap_all(1_000)), dead.len());
+        let statements = proxy.count().since(before).statements;
+        assert!(statements >= 3, "a listing, a lock and a write at least");
+
+        let mut php = Peer::of(&database);
+        php.client.run("SET innodb_lock_wait_timeout = 1");
+        let mut subject = Subject::on(&database);
+        let waited = server.row_lock_waits();
+        for nth in 1..=statements {
+            make_stale_again(&mut database, &dead);
+            let queued = database.insert(&Run::queued());
+            // The server has executed the reaper's nth statement and holds every lock that it takes.
+            let rule = proxy.rule(When::any_statement().nth(nth), Fault::HoldReply);
+            std::thread::scope(|scope| {
+                let reaping = scope.spawn(|| reaper.reap_all(1_000));
+                rule.wait();
+                let tick = NOW + nth as i64;
+                for (uid, worker) in live.iter().zip(&workers) {
+                    assert_eq!(php.renew(*uid, worker, LEASE + tick, tick).unwrap().affected, 1, "a heartbeat of PHP, statement {nth}");
+                    assert!(subject.renew(*uid, worker, LEASE + nth as i64).unwrap(), "a heartbeat, statement {nth}");
+                }
+                assert_eq!(php.claim(queued, "worker:php", LEASE, NOW).unwrap().affected, 1, "a claim, statement {nth}");
+                let started = database.insert(&Run::running("worker:new", LEASE));
+                assert!(subject.fence(started, "worker:new", "read_only", LEASE).unwrap());
+                assert_eq!(php.complete(queued, "worker:php", NOW).unwrap().affected, 1, "a settlement, statement {nth}");
+                rule.release();
+                assert_eq!(handled(&reaping.join().unwrap()), dead.len());
+            });
+        }
+        assert_eq!(server.row_lock_waits(), waited, "nobody ever waited for a row lock (with the additional key: {key})");
+    }
+}
+
+#[test]
+fn p06_at_most_six_statements_a_chunk_and_short_lists() {
+    let mut database = Database::new();
+    // Everything that can become of a run, in every chunk.
+    let runs: Vec<Run> = (0..1_500_i64)
+        .map(|number| match number % 4 {
+            0 => stale(number).fence("non_idempotent_write"),
+            1 => stale(number).requeued(3),
+            2 => stale(number).without_request(),
+            _ => stale(number),
+        })
+        .collect();
+    database.insert_all(&runs);
+    let proxy = Proxy::start(database.endpoint());
+    let mut subject = Subject::through(&proxy, &database);
+    // Connecting and learning about the table is done once.
+    assert_eq!(handled(&subject.reap_all(1)), 1);
+    let before = proxy.count();
+    proxy.clear_log();
+    let report = subject.reap_all(2_000);
+    assert_eq!((handled(&report), report.has_more), (1_499, false));
+    let statements = proxy.statements();
+    let chunks = statements.iter().filter(|sql| sql.contains("FOR UPDATE")).count();
+    assert!((2..=15).contains(&chunks), "{chunks} chunks");
+    let count = proxy.count().since(before);
+    assert!(count.statements <= 6 * chunks + 2, "{} statements for {chunks} chunks: {statements:#?}", count.statements);
+    let longest = longest_list(&statements);
+    assert!((100..1_000).contains(&longest), "MariaDB turns a list of {longest} into a derived table");
+}
+
+#[test]
+fn p06_the_locking_read_goes_by_primary_key_in_order() {
+    let mut database = Database::new();
+    // The oldest lease has the largest uid.
+    let runs: Vec<Run> = (0..20).map(|number| stale(100 - number)).collect();
+    let mut all = database.insert_all(&runs);
+    let proxy = Proxy::start(database.endpoint());
+    let report = Subject::through(&proxy, &database).reap_all(100);
+    all.reverse();
+    assert_eq!(uids(&report.requeued), all, "reported by lease");
+    let statements = proxy.statements();
+    for sql in statements.iter().filter(|sql| sql.contains("FOR UPDATE") || sql.starts_with("UPDATE")) {
+        assert!(sql.contains("FORCE INDEX (PRIMARY)"), "{sql}");
+        let list: Vec<i64> =
+            sql.split(" IN (").nth(1).unwrap().split(')').next().unwrap().split(',').map(|uid| uid.trim().parse().unwrap()).collect();
+        assert!(list.is_sorted(), "locked by uid: {sql}");
+        assert!(sql.contains("lease_expires") && sql.contains("'running'"), "the guard is repeated: {sql}");
+    }
+    let locking = statements.iter().filter(|sql| sql.contains("SKIP LOCKED")).count();
+    assert_eq!(locking, 1);
+    let listing = statements.iter().find(|sql| sql.contains("ORDER BY")).unwrap();
+    assert!(!listing.contains("FOR UPDATE") && !listing.contains("suspended_state"), "{listing}");
+}
+
+#[test]
+fn p06_statement_based_logging_is_served_in_repeatable_read_and_small_chunks() {
+    let server = Server::start(&["--log-bin=binlog", "--server-id=1", "--binlog-format=STATEMENT"]);
+    let mut database = Database::on(&server, &Shape::default());
+    assert_eq!(database.client().text("SELECT @@global.binlog_format"), "STATEMENT");
+    assert_eq!(database.client().number("SELECT @@global.log_bin"), 1);
+    stale_runs(&mut database, 120);
+    let proxy = Proxy::start(database.endpoint());
+    let mut subject = Subject::through(&proxy, &database);
+    let report = subject.reap_all(1_000);
+    assert_eq!(report.requeued.len(), 120);
+    let longest = longest_list(&proxy.statements());
+    assert!((1..=50).contains(&longest), "chunks of {longest}");
+    // The other writes need no particular level.
+    let uid = database.insert(&Run::queued());
+    assert!(subject.claim(uid, DEAD, LEASE).unwrap() && subject.renew(uid, DEAD, LEASE).unwrap() && subject.requeue(uid, DEAD).unwrap());
+    let log = proxy.log();
+    assert!(!log.iter().any(|exchange| exchange.outcome == crate::support::proxy::Outcome::Refused(1665)), "asked once, not tried");
+}
+
+#[test]
+fn p07_two_reapers_share_the_work() {
+    let mut database = Database::new();
+    for round in 0..3 {
+        let expected = stale_runs(&mut database, 300);
+        let reports: Vec<Report> = std::thread::scope(|scope| {
+            let reapers: Vec<_> = (0..3)
+                .map(|_| {
+                    let mut subject = Subject::on(&database);
+                    scope.spawn(move || subject.reap_all(300))
+                })
+                .collect();
+            reapers.into_iter().map(|reaper| reaper.join().unwrap()).collect()
+        });
+        let mut all: Vec<i64> = reports.iter().flat_map(|report| uids(&report.requeued)).collect();
+        all.sort_unstable();
+        assert_eq!(all, expected, "every run exactly once, round {round}");
+        assert_eq!(database.client().number("SELECT COUNT(*) FROM tx_nrllm_agentrun WHERE requeue_count <> 1 OR status <> 'queued'"), 0);
+        for entry in reports.iter().flat_map(|report| &report.skipped) {
+            assert!(matches!(entry.reason, Some("contended" | "renewed")), "{entry:?}");
+        }
+    }
+}
+
+#[test]
+fn p08_runs_that_cannot_be_handled_do_not_use_the_limit_up() {
+    let mut database = Database::new();
+    let all = stale_runs(&mut database, 40);
+    let mut peer = Peer::of(&database);
+    peer.hold_all(&all[..10]);
+    let mut subject = Subject::on(&database);
+    let except: Vec<u64> = all[10..15].iter().map(|uid| *uid as u64).collect();
+    for tick in 0..2 {
+        let report = subject.reap(&Request { except: except.clone(), ..request(10) }).unwrap();
+        let expected = &all[15 + 10 * tick..25 + 10 * tick];
+        assert_eq!(uids(&report.requeued), expected, "tick {tick}: as many as were asked for, behind the others");
+        let mut skipped: Vec<(i64, &str)> = uids(&report.skipped).into_iter().zip(reasons(&report.skipped)).collect();
+        skipped.sort_unstable();
+        let contended = all[..10].iter().map(|uid| (*uid, "contended"));
+        let excepted = all[10..15].iter().map(|uid| (*uid, "excepted"));
+        assert_eq!(skipped, contended.chain(excepted).collect::<Vec<_>>(), "tick {tick}");
+        assert!(report.has_more);
+    }
+    peer.let_go();
+    let report = subject.reap(&Request { except, ..request(100) }).unwrap();
+    assert_eq!(uids(&report.requeued), [&all[..10], &all[35..]].concat());
+    assert!(!report.has_more);
+}
+
+#[test]
+fn p08_the_listing_goes_on_over_ten_times_the_limit_at_most() {
+    let mut database = Database::new();
+    let all = stale_runs(&mut database, 60);
+    let mut peer = Peer::of(&database);
+    peer.hold_all(&all[..50]);
+    let proxy = Proxy::start(database.endpoint());
+    let mut subject = Subject::through(&proxy, &database);
+    let report = subject.reap_all(2);
+    assert_eq!((handled(&report), report.skipped.len(), report.has_more), (0, 20, true), "twenty looked at, all of them locked");
+    let report = subject.reap_all(5);
+    assert_eq!((handled(&report), report.skipped.len(), report.has_more), (0, 50, true));
+    let report = subject.reap_all(6);
+    assert_eq!(uids(&report.requeued), &all[50..56]);
+    peer.let_go();
+}
+
+#[test]
+fn p08_a_renewed_run_is_told_from_a_contended_one() {
+    let mut database = Database::new();
+    let all = stale_runs(&mut database, 4);
+    let proxy = Proxy::start(database.endpoint());
+    let mut subject = Subject::through(&proxy, &database);
+    let mut peer = Peer::of(&database);
+    let mut locker = Peer::of(&database);
+    locker.hold(all[3]);
+    // Between the listing and the lock, a worker renews one, settles another.
+    let listed = proxy.rule(When::statement("ORDER BY lease_expires"), Fault::HoldReply);
+    let report = std::thread::scope(|scope| {
+        let reaping = scope.spawn(|| subject.reap_all(10));
+        listed.wait();
+        peer.renew(all[0], DEAD, LEASE, NOW).unwrap();
+        peer.complete(all[1], DEAD, NOW).unwrap();
+        listed.release();
+        reaping.join().unwrap()
+    });
+    locker.let_go();
+    assert_eq!(uids(&report.requeued), [all[2]]);
+    let skipped: Vec<(i64, &str)> = uids(&report.skipped).into_iter().zip(reasons(&report.skipped)).collect();
+    assert_eq!(skipped, [(all[0], "renewed"), (all[1], "renewed"), (all[3], "contended")]);
+    assert_eq!(database.get(all[0], "lease_expires"), LEASE.to_string());
+    assert_eq!(database.get(all[1], "status"), "completed");
+}
+
+#[test]
+fn p09_a_transient_error_costs_a_try_and_nothing_else() {
+    for code in [1205, 1213, 1020] {
+        for statement in ["START TRANSACTION", "FOR UPDATE", "SET status = 'queued',", "SET status = 'failed',", "COMMIT"] {
+            let mut database = Database::new();
+            let mut all = stale_runs(&mut database, 6);
+            all.push(database.insert(&stale(50).requeued(3)));
+            let proxy = Proxy::start(database.endpoint());
+            let when = When::command(move |command| {
+                command.is_statement() && (command.sql == statement || command.sql.contains(&format!("{statement} ")))
+            });
+            let rule = proxy.rule(when, Fault::Refuse(code));
+            let report = Subject::through(&proxy, &database).reap_all(10);
+            assert_eq!(rule.hits(), 1, "{code} at {statement}");
+            assert_eq!(
+                (uids(&report.requeued), uids(&report.dead_lettered)),
+                (all[..6].to_vec(), all[6..].to_vec()),
+                "{code} at {statement}"
+            );
+            assert_eq!(report.skipped, [], "{code} at {statement}");
+            let wrong = database
+                .client()
+                .number("SELECT COUNT(*) FROM tx_nrllm_agentrun WHERE (status, requeue_count) NOT IN (('queued', 1), ('failed', 3))");
+            assert_eq!(wrong, 0, "every run once, {code} at {statement}");
+        }
+    }
+}
+
+#[test]
+fn p09_a_run_that_always_fails_is_reported_and_the_others_go_on() {
+    for code in [1205, 1213, 1020] {
+        let mut database = Database::new();
+        let all = stale_runs(&mut database, 9);
+        let proxy = Proxy::start(database.endpoint());
+        let bad = all[4].to_string();
+        let touches = move |command: &crate::support::proxy::Command| {
+            let list = command.sql.split(" IN (").nth(1).and_then(|rest| rest.split(')').next());
+            command.is_statement()
+                && command.sql.starts_with("UPDATE")
+                && list.is_some_and(|list| list.split(',').any(|uid| uid.trim() == bad))
+        };
+        proxy.rule(When::command(touches).always(), Fault::Refuse(code));
+        let report = Subject::through(&proxy, &database).reap_all(20);
+        let others: Vec<i64> = all.iter().copied().filter(|uid| *uid != all[4]).collect();
+        let mut requeued = uids(&report.requeued);
+        requeued.sort_unstable();
+        assert_eq!(requeued, others, "{code}");
+        assert_eq!((uids(&report.skipped), reasons(&report.skipped)), (vec![all[4]], vec!["contended"]), "{code}");
+        assert_eq!(database.client().number("SELECT MAX(requeue_count) FROM tx_nrllm_agentrun"), 1);
+    }
+}
+
+#[test]
+fn p09_snapshot_isolation_is_no_obstacle() {
+    let server = Server::start(&["--loose-innodb-snapshot-isolation=ON", "--transaction-isolation=REPEATABLE-READ"]);
+    let mut database = Database::on(&server, &Shape::default());
+    let expected = stale_runs(&mut database, 200);
+    let live = database.insert_all(&(0..10).map(|number| Run::running(&format!("worker:{number}"), LEASE)).collect::<Vec<_>>());
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let all = std::thread::scope(|scope| {
+        for (number, uid) in live.iter().enumerate() {
+            let (mut subject, done) = (Subject::on(&database), &done);
+            scope.spawn(move || {
+                let mut tick = 0;
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    tick += 1;
+                    assert!(subject.renew(*uid, &format!("worker:{number}"), LEASE + tick).unwrap());
+                }
+            });
+        }
+        let reapers: Vec<_> = (0..2)
+            .map(|_| {
+                let mut subject = Subject::on(&database);
+                scope.spawn(move || (0..20).flat_map(|_| uids(&subject.reap_all(10).requeued)).collect::<Vec<_>>())
+            })
+            .collect();
+        let all: Vec<i64> = reapers.into_iter().flat_map(|reaper| reaper.join().unwrap()).collect();
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        all
+    });
+    let mut all = all;
+    all.sort_unstable();
+    assert_eq!(all, expected);
+}
+
+#[test]
+fn p09_error_1020_itself_is_survived() {
+    // A statement-logging server keeps the reaper in REPEATABLE READ, where a snapshot can be overtaken.
+    let server = Server::start(&["--log-bin=binlog", "--server-id=1", "--binlog-format=STATEMENT", "--loose-innodb-snapshot-isolation=ON"]);
+    let mut database = Database::on(&server, &Shape::default());
+    let all = stale_runs(&mut database, 10);
+    let proxy = Proxy::start(database.endpoint());
+    let mut subject = Subject::through(&proxy, &database);
+    let mut peer = Peer::of(&database);
+    let begun = proxy.rule(When::statement("START TRANSACTION"), Fault::HoldReply);
+    let report = std::thread::scope(|scope| {
+        let reaping = scope.spawn(|| subject.reap_all(10));
+        begun.wait();
+        peer.requeue_stale(all[0], NOW).unwrap();
+        begun.release();
+        reaping.join().unwrap()
+    });
+    assert_eq!(uids(&report.requeued), all[1..]);
+    assert_eq!(database.get(all[0], "requeue_count"), "1");
+}
+
+#[test]
+fn p09_a_server_without_skip_locked_is_served() {
+    let versions: &[&str] = if wants_mysql() { &["5.7.44-log"] } else { &["10.5.29-MariaDB", "10.2.44-MariaDB"] };
+    for version in versions {
+        let mut database = Database::new();
+        let all = stale_runs(&mut database, 12);
+        let mut peer = Peer::of(&database);
+        peer.hold(all[5]);
+        let proxy = Proxy::start(database.endpoint());
+        proxy.rule(
+            When::command(|command| command.sql.starts_with("SHOW VARIABLES")).always(),
+            Fault::Instead(format!("SELECT 'version', '{version}'")),
+        );
+        let knows_nowait = version.starts_with("10.5");
+        let refused = proxy.rule(
+            When::command(move |command| command.sql.contains("SKIP LOCKED") || (!knows_nowait && command.sql.contains("NOWAIT"))).always(),
+            Fault::Refuse(1064),
+        );
+        let mut subject = Subject::through(&proxy, &database);
+        let report = subject.reap_all(20);
+        let mut requeued = uids(&report.requeued);
+        requeued.sort_unstable();
+        let others: Vec<i64> = all.iter().copied().filter(|uid| *uid != all[5]).collect();
+        assert_eq!(requeued, others, "{version}");
+        assert_eq!((uids(&report.skipped), reasons(&report.skipped)), (vec![all[5]], vec!["contended"]), "{version}");
+        assert_eq!(refused.hits(), 0, "{version}: not tried, since the version tells");
+        peer.let_go();
+        assert_eq!(uids(&subject.reap_all(20).requeued), [all[5]]);
+    }
+}
+
+#[test]
+fn p09_a_server_that_only_seems_to_know_skip_locked_is_served() {
+    let mut database = Database::new();
+    let all = stale_runs(&mut database, 5);
+    let proxy = Proxy::start(database.endpoint());
+    let refused = proxy.rule(When::command(|command| command.sql.contains("SKIP LOCKED")).always(), Fault::Refuse(1064));
+    let mut subject = Subject::through(&proxy, &database);
+    assert_eq!(uids(&subject.reap_all(5).requeued), all);
+    assert!(refused.hits() >= 1);
+}
+
+#[test]
+fn p11_the_payload_is_never_loaded_and_survives_a_requeue() {
+    let mut database = Database::new();
+    let payload = format!("nrv1:{}", "\u{e9}\u{1f600}\\'\"\n\0 x".repeat(70_000));
+    let all = database.insert_all(&vec![stale(1).request(&payload); 20]);
+    let before: Vec<_> = all.iter().map(|uid| database.row(*uid)).collect();
+    let proxy = Proxy::start(database.endpoint());
+    let mut subject = Subject::through(&proxy, &database);
+    let dry = subject.reap(&Request { dry_run: true, ..request(100) }).unwrap();
+    assert_eq!(dry.requeued.len(), 20);
+    assert_eq!(subject.reap_all(100).requeued.len(), 20);
+    let count = proxy.count();
+    assert!(count.bytes_to_client + count.bytes_to_server < 100_000, "{count:?}");
+    for (uid, before) in all.iter().zip(&before) {
+        let row = database.row(*uid);
+        assert_eq!(row["queued_request"], before["queued_request"]);
+        assert_eq!(row["suspended_state"], before["suspended_state"]);
+    }
+    for uid in &all[..3] {
+        assert!(subject.claim(*uid, DEAD, LEASE).unwrap() && subject.fence(*uid, DEAD, "x", LEASE).unwrap());
+        assert!(subject.requeue(*uid, DEAD).unwrap() && subject.lease_state(*uid, DEAD).is_ok());
+    }
+    assert!(proxy.count().since(count).bytes_to_client < 20_000);
+}
+
+#[test]
+fn p12_a_dry_run_tells_and_writes_nothing() {
+    let mut database = Database::with(&Shape::default().queued_at());
+    let all = database.insert_all(&[
+        stale(1),
+        stale(2).fence("non_idempotent_write").requeued(1),
+        stale(3).requeued(3),
+        stale(4).without_request(),
+        stale(5).requeued(2),
+        Run::running("worker:live", LEASE),
+    ]);
+    let before = database.all();
+    let mut subject = Subject::on(&database);
+    let dry = subject.reap(&Request { dry_run: true, ..request(50) }).unwrap();
+    assert!(dry.dry_run && !dry.has_more);
+    for (now, before) in database.all().iter().zip(&before) {
+        assert_row(now, before, "a dry run");
+    }
+    let real = subject.reap_all(50);
+    assert!(!real.dry_run);
+    assert_eq!((&dry.requeued, &dry.dead_lettered), (&real.requeued, &real.dead_lettered), "the dry run tells what the real one does");
+    assert_eq!(uids(&real.requeued), [all[0], all[4]]);
+    assert_eq!(reasons(&real.dead_lettered), ["not_retryable", "retries_exhausted", "not_retryable"]);
+    assert_eq!(real.requeued[1].requeue_count, 3);
+}
+
+#[test]
+fn p12_a_dry_run_takes_no_locks() {
+    let mut database = Database::new();
+    let all = stale_runs(&mut database, 3);
+    let mut peer = Peer::of(&database);
+    peer.hold_all(&all);
+    let dry = Subject::on(&database).reap(&Request { dry_run: true, ..request(50) }).unwrap();
+    assert_eq!(uids(&dry.requeued), all);
+    peer.let_go();
+}
+
+#[test]
+fn p12_only_the_listed_runs_are_touched() {
+    let mut database = Database::new();
+    let all = stale_runs(&mut database, 2_500);
+    let live = database.insert(&Run::running("worker:live", LEASE));
+    let mut subject = Subject::on(&database);
+    let only = |uids: &[i64]| Some(uids.iter().map(|uid| *uid as u64).collect::<Vec<u64>>());
+    // Live, unknown and repeated uids are no harm.
+    let report = subject.reap(&Request { only: only(&[all[7], live, all[3], all[3], 4_000_000_000]), ..request(50) }).unwrap();
+    assert_eq!((uids(&report.requeued), handled(&report), report.skipped.len()), (vec![all[3], all[7]], 2, 0));
+    let report = subject.reap(&Request { only: only(&[]), ..request(50) }).unwrap();
+    assert_eq!((handled(&report), report.skipped.len(), report.has_more), (0, 0, false));
+    // More than fit into one list, in no order.
+    let mut many: Vec<i64> = all[100..2_400].to_vec();
+    many.reverse();
+    let proxy = Proxy::start(database.endpoint());
+    let mut subject = Subject::through(&proxy, &database);
+    let report = subject.reap(&Request { only: only(&many), ..request(5_000) }).unwrap();
+    assert_eq!(uids(&report.requeued), all[100..2_400]);
+    assert!(longest_list(&proxy.statements()) < 1_000);
+    let left = database.client().number("SELECT COUNT(*) FROM tx_nrllm_agentrun WHERE status = 'running'");
+    assert_eq!(left, 2_500 - 2 - 2_300 + 1);
+    // The limit holds among them, oldest first.
+    let report = subject.reap(&Request { only: only(&all[2_400..]), ..request(10) }).unwrap();
+    assert_eq!((uids(&report.requeued), report.has_more), (all[2_400..2_410].to_vec(), true));
+}
+
+#[test]
+fn p12_what_became_stale_in_between_is_left_alone() {
+    let mut database = Database::new();
+    let listed = stale_runs(&mut database, 2);
+    let mut subject = Subject::on(&database);
+    let dry = subject.reap(&Request { dry_run: true, ..request(50) }).unwrap();
+    let late = database.insert(&stale(0));
+    let only = dry.requeued.iter().map(|entry| entry.uid).collect();
+    let report = subject.reap(&Request { only: Some(only), ..request(50) }).unwrap();
+    assert_eq!(uids(&report.requeued), listed);
+    assert_eq!(database.get(late, "status"), "running");
+}
+
+#[test]
+fn a_missing_column_is_named_before_anything_is_written() {
+    for (column, claims) in [("requeue_count", true), ("pending_effect", true), ("lease_expires", false)] {
+        let mut database = Database::with(&Shape::default().without(column));
+        let run = |run: Run| run.unset(column);
+        let stale = database.insert(&run(Run::running(DEAD, 5)));
+        let queued = database.insert(&run(Run::queued()));
+        let before = database.all();
+        let mut subject = Subject::on(&database);
+        let error = error_of(Kind::Configuration, subject.reap(&request(5)));
+        assert!(error.message.contains(column), "{error}");
+        let error = error_of(Kind::Configuration, subject.requeue(stale, DEAD));
+        assert!(error.message.contains(column), "{error}");
+        if column == "pending_effect" {
+            let error = error_of(Kind::Configuration, subject.fence(stale, DEAD, "x", LEASE));
+            assert!(error.message.contains(column), "{error}");
+        }
+        for (now, before) in database.all().iter().zip(&before) {
+            assert_row(now, before, column);
+        }
+        // What does not need the column works.
+        match claims {
+            true => assert!(subject.claim(queued, DEAD, LEASE).unwrap() && subject.renew(queued, DEAD, LEASE).unwrap()),
+            false => drop(error_of(Kind::Configuration, subject.claim(queued, DEAD, LEASE))),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The store as the tests call it: one session of its own, blocking, at a time that the test sets.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nrllm_runtime::run::argument;
+use nrllm_runtime::run::failure::{Classification, Failure, FailureClass};
+use nrllm_runtime::store::context::Context;
+use nrllm_runtime::store::error::{Error, Kind, Result};
+use nrllm_runtime::store::input::{Input, Key};
+use nrllm_runtime::store::options::Options;
+use nrllm_runtime::store::reap::{self, Entry, Report, Request};
+use nrllm_runtime::store::recover::{self, Recovery};
+use nrllm_runtime::store::session::Session;
+use nrllm_runtime::store::settings::{ConnectionSettings, Defaults};
+use nrllm_runtime::store::{cancel, claim, dead_letter, fence, lease_state, renew, requeue, undispatched};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::support::database::Database;
+use crate::support::proxy::Proxy;
+use crate::support::server::Endpoint;
+
+/// The caller's clock in the tests.
+pub const NOW: i64 = 1_700_000_000;
+/// A lease that is not over at [`NOW`].
+pub const LEASE: i64 = NOW + 900;
+
+pub struct Subject {
+    runtime: Runtime,
+    pub session: Session,
+    pub options: Options,
+    /// The caller's time.
+    pub time: i64,
+}
+
+/// The array that TYPO3 would hand over.
+pub fn settings(endpoint: &Endpoint, database: &str) -> ConnectionSettings {
+    let entry = |key: &str, value: Input| (Key::Str(key.as_bytes().to_vec()), value);
+    let text = |value: &str| Input::Bytes(value.as_bytes().to_vec());
+    let input = Input::Map(vec![
+        entry("driver", text("mysqli")),
+        entry("host", text(&endpoint.host)),
+        entry("port", Input::Int(i64::from(endpoint.port))),
+        entry("user", text(&endpoint.user)),
+        entry("password", text(&endpoint.password)),
+        entry("dbname", text(database)),
+    ]);
+    ConnectionSettings::parse(&input, &Defaults::default()).expect("the settings of the test server")
+}
+
+impl Subject {
+    /// Straight to the server, over TCP.
+    pub fn on(database: &Database) -> Self {
+        Self::with(database, Options::default())
+    }
+
+    pub fn with(database: &Database, options: Options) -> Self {
+        Self::at(database.endpoint(), database.name(), options)
+    }
+
+    pub fn through(proxy: &Proxy, database: &Database) -> Self {
+        Self::at(proxy.endpoint(), database.name(), Options::default())
+    }
+
+    pub fn at(endpoint: &Endpoint, database: &str, options: Options) -> Self {
+        Self::of(settings(endpoint, database), options)
+    }
+
+    pub fn of(settings: ConnectionSettings, options: Options) -> Self {
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let session = Session::new(Arc::new(settings), options.timeouts);
+        Self { runtime, session, options, time: NOW }
+    }
+
+    /// With other time limits, in milliseconds.
+    pub fn limits(endpoint: &Endpoint, database: &str, connect_ms: u64, query_ms: u64) -> Self {
+        let mut options = Options::default();
+        options.timeouts.connect = Duration::from_millis(connect_ms);
+        options.timeouts.query = Duration::from_millis(query_ms);
+        Self::at(endpoint, database, options)
+    }
+
+    pub fn run<T>(&mut self, work: impl AsyncFnOnce(&mut Session, Context<'_>) -> Result<T>) -> Result<T> {
+        let context = Context { options: &self.options, time: self.time };
+        let session = &mut self.session;
+        self.runtime.block_on(work(session, context))
+    }
+
+    pub fn claim(&mut self, uid: i64, owner: &str, lease: i64) -> Result<bool> {
+        let uid = argument::run_uid(uid)?;
+        self.run(async |session, context| claim::claim_queued(session, context, uid, owner, lease).await)
+    }
+
+    pub fn renew(&mut self, uid: i64, owner: &str, lease: i64) -> Result<bool> {
+        let uid = argument::run_uid(uid)?;
+        self.run(async |session, context| renew::renew_lease(session, context, uid, owner, lease).await)
+    }
+
+    pub fn fence(&mut self, uid: i64, owner: &str, effect: &str, lease: i64) -> Result<bool> {
+        let uid = argument::run_uid(uid)?;
+        self.run(async |session, context| fence::mark_pending_effect(session, context, uid, owner, effect, lease).await)
+    }
+
+    pub fn requeue(&mut self, uid: i64, owner: &str) -> Result<bool> {
+        let uid = argument::run_uid(uid)?;
+        self.run(async |session, context| requeue::requeue(session, context, uid, owner).await)
+    }
+
+    pub fn requeue_stale(&mut self, uid: i64, now: i64) -> Result<bool> {
+        let uid = argument::run_uid(uid)?;
+        self.run(async |session, context| requeue::requeue_stale(session, context, uid, now).await)
+    }
+
+    pub fn dead_letter_stale(&mut self, uid: i64, now: i64, reason: &str) -> Result<bool> {
+        let uid = argument::run_uid(uid)?;
+        self.run(async |session, context| dead_letter::dead_letter_stale(session, context, uid, now, reason).await)
+    }
+
+    pub fn lease_state(&mut self, uid: i64, owner: &str) -> Result<&'static str> {
+        let uid = argument::run_uid(uid)?;
+        self.run(async |session, context| Ok(lease_state::lease_state(session, context, uid, owner).await?.as_str()))
+    }
+
+    pub fn reap(&mut self, request: &Request) -> Result<Report> {
+        self.run(async |session, context| reap::reap(session, context, request).await)
+    }
+
+    /// Reaps at most so many runs at [`NOW`].
+    pub fn reap_all(&mut self, limit: u64) -> Report {
+        self.reap(&request(limit)).expect("a reap")
+    }
+
+    pub fn recover(&mut self, uid: i64, owner: &str, class: FailureClass, error_class: &str) -> Result<Recovery> {
+        let uid = argument::run_uid(uid)?;
+        let failure = Failure { classification: Classification { class, http_status: None }, error_class: error_class.to_owned() };
+        self.run(async |session, context| recover::recover_failure(session, context, uid, owner, &failure, None).await)
+    }
+
+    pub fn cancel(&mut self, uuid: &str) -> Result<bool> {
+        self.run(async |session, context| cancel::cancel_run(session, context, uuid).await)
+    }
+
+    pub fn fail_undispatched(&mut self, uid: i64, requeue_count: i64, error_class: &str) -> Result<bool> {
+        let (uid, count) = (argument::run_uid(uid)?, argument::requeue_count(requeue_count)?);
+        self.run(async |session, context| undispatched::fail_undispatched(session, context, uid, count, error_class).await)
+    }
+}
+
+/// What a reaper is asked for in most tests: `limit` runs at [`NOW`].
+pub fn request(limit: u64) -> Request {
+    Request { limit, ..Request::default() }
+}
+
+/// The uids of a list of a report, in its order.
+pub fn uids(entries: &[Entry]) -> Vec<i64> {
+    entries.iter().map(|entry| i64::try_from(entry.uid).unwrap()).collect()
+}
+
+/// The reasons of a list of a report, in its order.
+pub fn reasons(entries: &[Entry]) -> Vec<&'static str> {
+    entries.iter().map(|entry| entry.reason.unwrap_or("none")).collect()
+}
+
+/// Asserts an error of this kind, and returns it for a look at its message.
+#[track_caller]
+pub fn error_of<T: std::fmt::Debug>(kind: Kind, outcome: Result<T>) -> Error {
+    let error = outcome.expect_err("an error");
+    assert_eq!(error.kind, kind, "{error:?}");
+    error
+}
