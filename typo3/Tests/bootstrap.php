@@ -6,8 +6,10 @@ declare(strict_types=1);
 // NRLLM_TYPO3_VARIANT: none (nr_llm is not installed), Added, Changed (other releases' interfaces); the 0.33 shape otherwise.
 error_reporting(E_ALL & ~E_DEPRECATED & ~E_USER_DEPRECATED);
 foreach ([
-    'Psr/Log', 'Psr/Container', 'Symfony/Component/Console', 'Symfony/Component/Config', 'Symfony/Component/Yaml', 'Symfony/Component/VarExporter',
-    'Symfony/Component/DependencyInjection', 'Symfony/Component/Messenger', 'Symfony/Component/Messenger/Bridge/Doctrine', 'Doctrine/DBAL', 'JsonSchema',
+    'Psr/Log', 'Psr/Container', 'Symfony/Component/Console', 'Symfony/Component/Config', 'Symfony/Component/Yaml',
+        'Symfony/Component/VarExporter',
+    'Symfony/Component/DependencyInjection', 'Symfony/Component/Messenger', 'Symfony/Component/Messenger/Bridge/Doctrine', 'Doctrine/DBAL',
+        'JsonSchema',
 ] as $library) {
     $file = stream_resolve_include_path($library . '/autoload.php');
     if ($file !== false) {
@@ -24,7 +26,8 @@ spl_autoload_register(static function (string $class): void {
         'NrLlmRuntime\Typo3\Tests\\' => [__DIR__],
         'NrLlmRuntime\Typo3\\' => [dirname(__DIR__) . '/Classes'],
         'TYPO3\CMS\Core\\' => [__DIR__ . '/Fixtures/Typo3'],
-        'Netresearch\NrLlm\\' => $variant === 'none' ? [] : [__DIR__ . '/Fixtures/Variants/' . $variant, __DIR__ . '/Fixtures/NrLlm/Classes'],
+        'Netresearch\NrLlm\\' => $variant === 'none' ? []
+            : [__DIR__ . '/Fixtures/Variants/' . $variant, __DIR__ . '/Fixtures/NrLlm/Classes'],
         'Symfony\Component\Messenger\Bridge\Doctrine\\' => array_map(
             static fn(string $path): string => $path . '/Symfony/Component/Messenger/Bridge/Doctrine',
             explode(PATH_SEPARATOR, (string)get_include_path()),

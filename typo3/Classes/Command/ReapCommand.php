@@ -49,7 +49,7 @@ final class ReapCommand extends Command
             ->addOption('limit', 'l', InputOption::VALUE_REQUIRED, 'Maximum number of stale runs to handle in this run.', '50')
             ->addOption('dry-run', null, InputOption::VALUE_NONE, 'Say what would be done, and change nothing.')
             ->addOption('format', null, InputOption::VALUE_REQUIRED, 'text or json.', 'text')
-            ->addOption('wake-stranded', null, InputOption::VALUE_REQUIRED, 'Also wake queued runs that nothing has woken for so many SECONDS.');
+            ->addOption('wake-stranded', null, InputOption::VALUE_REQUIRED, 'Also wake queued runs that nothing woke for so many SECONDS.');
     }
 
     protected function execute(InputInterface $input, OutputInterface $output): int
@@ -97,7 +97,8 @@ final class ReapCommand extends Command
             $tally = $this->reaper->tick($limit, $dryRun, $wakeStranded, $bar === null ? null : $bar->advance(...));
         } catch (\Throwable $error) {
             $bar?->clear();
-            $this->logger->error('Stale agent runs could not be reaped: {reason}', ['reason' => $error->getMessage(), 'exception' => $error]);
+            $this->logger->error('Stale agent runs could not be reaped: {reason}',
+                ['reason' => $error->getMessage(), 'exception' => $error]);
             $lines->failure('Stale agent runs could not be reaped: ' . $error->getMessage());
 
             return self::FAILURE;
@@ -120,13 +121,15 @@ final class ReapCommand extends Command
     {
         $verbose = OutputInterface::VERBOSITY_VERBOSE;
         $lines->line('Wake-ups: ' . $tally->wakeUps . '. ' . $tally->wakeUpsReason, $verbose);
-        foreach (['requeued' => $tally->requeued, 'dead-lettered' => $tally->deadLettered, 'skipped' => $tally->skipped] as $what => $entries) {
+        $lists = ['requeued' => $tally->requeued, 'dead-lettered' => $tally->deadLettered, 'skipped' => $tally->skipped];
+        foreach ($lists as $what => $entries) {
             foreach ($entries as $entry) {
                 $lines->line(self::entry($what, $entry), $verbose);
             }
         }
         foreach ($tally->woken as $entry) {
-            $lines->line(sprintf('%-13s %s  uid %d, queued for %d s', 'woken', $entry['uuid'], $entry['uid'], $entry['queuedSeconds']), $verbose);
+            $lines->line(sprintf('%-13s %s  uid %d, queued for %d s', 'woken', $entry['uuid'], $entry['uid'], $entry['queuedSeconds']),
+                $verbose);
         }
         foreach ($tally->undispatched as $entry) {
             $lines->warning(sprintf(
@@ -177,7 +180,8 @@ final class ReapCommand extends Command
             return self::FAILURE;
         }
         if ($this->settings->fallback() === RuntimeSettings::FALLBACK_NONE) {
-            $lines->failure('The native runtime cannot be used, and the extension setting "fallback" forbids nr_llm\'s own reaper. ' . $reason);
+            $lines->failure('The native runtime cannot be used, and the extension setting "fallback" forbids nr_llm\'s own reaper. '
+                . $reason);
 
             return self::FAILURE;
         }

@@ -52,7 +52,8 @@ final class StatusCommand extends Command
         $age = Options::integer($input->getOption('worker-max-age'), 1);
         $transport = $input->getOption('transport');
         $format = $input->getOption('json') ? 'json' : $input->getOption('format');
-        if ($wait === null || $minimum === null || $age === null || !is_string($transport) || preg_match('/^[A-Za-z0-9_.-]{1,64}$/D', $transport) !== 1) {
+        if ($wait === null || $minimum === null || $age === null || !is_string($transport)
+            || preg_match('/^[A-Za-z0-9_.-]{1,64}$/D', $transport) !== 1) {
             $lines->invalid('Limits must be non-negative integers, --worker-max-age must be positive, and --transport must be a simple identifier.');
 
             return self::INVALID;
@@ -66,7 +67,8 @@ final class StatusCommand extends Command
             $status = $this->reader->read($transport, $age);
             $checks = $this->doctor->checks($status);
         } catch (\Throwable $error) {
-            $this->logger->error('The status of agent runs could not be read: {reason}', ['reason' => $error->getMessage(), 'exception' => $error]);
+            $this->logger->error('The status of agent runs could not be read: {reason}',
+                ['reason' => $error->getMessage(), 'exception' => $error]);
             $lines->failure('The status could not be read: ' . $error->getMessage());
 
             return self::FAILURE;
@@ -129,7 +131,8 @@ final class StatusCommand extends Command
     {
         $unknown = static fn(mixed $value, string $unit = ''): string => $value === null ? 'unknown' : $value . $unit;
         $rows = [
-            'queued' => ($status['counts']['queued'] ?? 0) . ($status['oldestQueuedSeconds'] === null ? '' : sprintf(' (the oldest waits for %d s)', $status['oldestQueuedSeconds'])),
+            'queued' => ($status['counts']['queued'] ?? 0)
+                . ($status['oldestQueuedSeconds'] === null ? '' : sprintf(' (the oldest waits for %d s)', $status['oldestQueuedSeconds'])),
             'running' => (string)($status['counts']['running'] ?? 0),
             'waiting' => (string)(($status['counts']['waiting_for_approval'] ?? 0) + ($status['counts']['waiting_for_input'] ?? 0)),
             'dead-lettered' => (string)self::deadLettered($status),

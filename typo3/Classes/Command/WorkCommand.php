@@ -62,7 +62,8 @@ final class WorkCommand extends Command
             }
         }
         if ($memory === null || $sleep === null) {
-            $lines->invalid($memory === null ? 'The --memory-limit option must be a size, as 256M.' : 'The --sleep option must be a number of seconds, 0 or more.');
+            $lines->invalid($memory === null ? 'The --memory-limit option must be a size, as 256M.'
+                : 'The --sleep option must be a number of seconds, 0 or more.');
 
             return self::INVALID;
         }
@@ -139,7 +140,8 @@ final class WorkCommand extends Command
             $result = $agents->runQueued($due['uuid']);
         } catch (\Throwable $error) {
             // nr_llm settles a run that fails; what gets out is nr_llm itself failing.
-            $this->logger->error('Agent run {run} could not be run: {reason}', ['run' => $due['uid'], 'uuid' => $due['uuid'], 'reason' => $error->getMessage(), 'exception' => $error]);
+            $this->logger->error('Agent run {run} could not be run: {reason}',
+                ['run' => $due['uid'], 'uuid' => $due['uuid'], 'reason' => $error->getMessage(), 'exception' => $error]);
             $lines->warning(sprintf('Run "%s" could not be run: %s', $due['uuid'], $error->getMessage()));
 
             return false;
@@ -147,7 +149,8 @@ final class WorkCommand extends Command
             // Whatever nr_llm did, this process executes nothing now.
             $this->keeper->endAll();
         }
-        $lines->line(sprintf('%-13s %s  uid %d, waited %d s', $result === null ? 'not claimed' : 'ran', $due['uuid'], $due['uid'], $due['queuedSeconds']), OutputInterface::VERBOSITY_VERBOSE);
+        $lines->line(sprintf('%-13s %s  uid %d, waited %d s', $result === null ? 'not claimed' : 'ran', $due['uuid'], $due['uid'],
+            $due['queuedSeconds']), OutputInterface::VERBOSITY_VERBOSE);
 
         return $result !== null;
     }

@@ -13,7 +13,8 @@ use Symfony\Component\Console\Output\OutputInterface;
  */
 final class Lines
 {
-    private const STYLES = ['OK' => 'fg=black;bg=green', 'ERROR' => 'fg=white;bg=red', 'WARNING' => 'fg=black;bg=yellow', 'NOTE' => 'fg=yellow'];
+    private const STYLES = ['OK' => 'fg=black;bg=green', 'ERROR' => 'fg=white;bg=red', 'WARNING' => 'fg=black;bg=yellow',
+        'NOTE' => 'fg=yellow'];
 
     public function __construct(private readonly OutputInterface $output) {}
 

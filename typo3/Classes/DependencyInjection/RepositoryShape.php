@@ -26,7 +26,8 @@ final class RepositoryShape
         'claimForResume' => ['int $runUid', 'string $claimedBy', 'int $leaseExpires'],
         'claimForResumeFromInput' => ['int $runUid', 'string $claimedBy', 'int $leaseExpires'],
         'startRun' => [
-            'string $uuid', 'int $configurationUid', 'string $configurationIdentifier', 'int $beUser', 'string $claimedBy', 'int $leaseExpires',
+            'string $uuid', 'int $configurationUid', 'string $configurationIdentifier', 'int $beUser',
+            'string $claimedBy', 'int $leaseExpires',
         ],
         'finishRun' => ['int $runUid'],
         'suspendRun' => ['int $runUid'],
@@ -51,7 +52,8 @@ final class RepositoryShape
             $compared = isset(self::EXACT[$name]) ? $found : array_slice($found, 0, count($wanted));
             $returns = (string)$method->getReturnType();
             if ($compared !== $wanted || (isset(self::EXACT[$name]) && $returns !== 'bool') || $method->isStatic()) {
-                $misfits[] = sprintf('%s(%s): %s is not what was expected.', $name, implode(', ', $found), $returns === '' ? 'mixed' : $returns);
+                $shape = sprintf('%s(%s): %s', $name, implode(', ', $found), $returns === '' ? 'mixed' : $returns);
+                $misfits[] = $shape . ' is not what was expected.';
             }
         }
 
@@ -61,6 +63,7 @@ final class RepositoryShape
     private static function parameter(\ReflectionParameter $parameter): string
     {
         // Defaults do not matter: a proxy hands on what the caller gave, and InterceptedRuns asks for what it needs.
-        return $parameter->getType() . ($parameter->isPassedByReference() ? ' &' : ' ') . ($parameter->isVariadic() ? '...' : '') . '$' . $parameter->getName();
+        return $parameter->getType() . ($parameter->isPassedByReference() ? ' &' : ' ') . ($parameter->isVariadic() ? '...' : '') . '$'
+            . $parameter->getName();
     }
 }

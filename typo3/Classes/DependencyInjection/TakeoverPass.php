@@ -106,7 +106,8 @@ final class TakeoverPass implements CompilerPassInterface
      */
     private function interceptRepository(ContainerBuilder $container): string
     {
-        if (!class_exists('Symfony\Component\VarExporter\ProxyHelper') || !method_exists('Symfony\Component\VarExporter\ProxyHelper', 'generateLazyProxy')) {
+        if (!class_exists('Symfony\Component\VarExporter\ProxyHelper')
+            || !method_exists('Symfony\Component\VarExporter\ProxyHelper', 'generateLazyProxy')) {
             return 'symfony/var-exporter 6.2 or newer is needed for a proxy of an interface.';
         }
         try {
@@ -153,7 +154,8 @@ final class TakeoverPass implements CompilerPassInterface
             return;
         }
         // Not schedulable: it runs until it is stopped, under supervisor or systemd.
-        $container->setDefinition(WorkCommand::class, $this->command(WorkCommand::class, 'nrllm:agent:work', WorkCommand::DESCRIPTION, false)
+        $container->setDefinition(WorkCommand::class,
+            $this->command(WorkCommand::class, 'nrllm:agent:work', WorkCommand::DESCRIPTION, false)
             ->setArgument('$runtime', new ServiceClosureArgument(new Reference(self::RUNTIME))));
     }
 

@@ -23,7 +23,9 @@ final class OfferKeyOnlyToExistingTable
                 continue;
             }
             $others[$key] = $sql;
-            $declared = $declared || (is_string($sql) && preg_match('/\bCREATE\s+TABLE\s+(IF\s+NOT\s+EXISTS\s+)?[`"]?' . ConnectionSettings::RUN_TABLE . '[`"]?\s*\(/i', $sql) === 1);
+            $declared = $declared || (is_string($sql)
+                && preg_match('/\bCREATE\s+TABLE\s+(IF\s+NOT\s+EXISTS\s+)?[`"]?' . ConnectionSettings::RUN_TABLE . '[`"]?\s*\(/i',
+                $sql) === 1);
         }
         if (!$declared) {
             $event->setSqlData($others);

@@ -40,7 +40,8 @@ final class PayloadCheck
         $connection = $this->connections->getConnectionForTable(ConnectionSettings::RUN_TABLE);
         $table = $connection->quoteIdentifier(ConnectionSettings::RUN_TABLE);
         $starts = $connection->executeQuery(
-            'SELECT SUBSTRING(queued_request, 1, 5) AS queued_request, SUBSTRING(suspended_state, 1, 5) AS suspended_state FROM ' . $table . ' WHERE uid = ?',
+            'SELECT SUBSTRING(queued_request, 1, 5) AS queued_request, SUBSTRING(suspended_state, 1, 5) AS suspended_state FROM ' . $table
+                . ' WHERE uid = ?',
             [$runUid],
         )->fetchAssociative();
         if ($starts === false) {
@@ -76,6 +77,7 @@ final class PayloadCheck
     {
         $class = $error::class;
 
-        return (strrpos($class, '\\') === false ? $class : substr($class, (int)strrpos($class, '\\') + 1)) . ' (code ' . $error->getCode() . ')';
+        return (strrpos($class, '\\') === false ? $class : substr($class, (int)strrpos($class, '\\') + 1)) . ' (code ' . $error->getCode()
+            . ')';
     }
 }

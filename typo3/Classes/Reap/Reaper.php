@@ -180,12 +180,15 @@ final class Reaper
                     $this->wakeUps->dispatch($entry['uuid']);
                 } catch (\Throwable $error) {
                     // It stays queued, and the next sweep finds it again.
-                    $this->logger->error('Stranded agent run {run} could not be woken: {problem}', ['run' => $entry['uid'], 'problem' => $error->getMessage()]);
-                    $tally->undispatched[] = ['uid' => $entry['uid'], 'uuid' => $entry['uuid'], 'settled' => false, 'problem' => $error->getMessage()];
+                    $this->logger->error('Stranded agent run {run} could not be woken: {problem}',
+                        ['run' => $entry['uid'], 'problem' => $error->getMessage()]);
+                    $tally->undispatched[] = ['uid' => $entry['uid'], 'uuid' => $entry['uuid'], 'settled' => false,
+                        'problem' => $error->getMessage()];
                     continue;
                 }
             }
-            $this->logger->warning('Stranded agent run {run} was woken after {seconds} s', ['run' => $entry['uid'], 'uuid' => $entry['uuid'], 'seconds' => $entry['queuedSeconds']]);
+            $this->logger->warning('Stranded agent run {run} was woken after {seconds} s',
+                ['run' => $entry['uid'], 'uuid' => $entry['uuid'], 'seconds' => $entry['queuedSeconds']]);
             $tally->woken[] = $entry;
         }
     }

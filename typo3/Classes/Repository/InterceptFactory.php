@@ -26,7 +26,8 @@ final class InterceptFactory
     public function create(): object
     {
         if ($this->problem !== '') {
-            $this->door->sayOnce('Agent runs are not intercepted, nr_llm\'s own PHP code stays in charge of them: {reason}', ['reason' => $this->problem]);
+            $this->door->sayOnce('Agent runs are not intercepted, nr_llm\'s own PHP code stays in charge of them: {reason}',
+                ['reason' => $this->problem]);
 
             return $this->inner;
         }
@@ -40,9 +41,8 @@ final class InterceptFactory
         } catch (\Throwable $error) {
             // Settings that the runtime refuses, as TLS in the other driver's spelling. The commands fail and say so; a worker or a web
             // request must not.
-            $this->door->sayOnce('The native runtime refuses the settings, nr_llm\'s own PHP code stays in charge of agent runs: {reason}', [
-                'reason' => $error->getMessage(),
-            ]);
+            $this->door->sayOnce('The native runtime refuses the settings, nr_llm\'s own PHP code stays in charge of agent runs: {reason}',
+                ['reason' => $error->getMessage()]);
 
             return $this->withoutRuntime($error->getMessage());
         }

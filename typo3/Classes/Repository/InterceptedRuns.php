@@ -163,7 +163,8 @@ final class InterceptedRuns
     private function claimByInner(string $method, int $runUid, string $given, int $leaseExpires, array $rest): mixed
     {
         $stored = $this->keeper->nameForClaim($given);
-        $won = $this->inner->{$method}($runUid, $stored, trim($given) === '' ? $leaseExpires : $this->keeper->leaseExpires($leaseExpires), ...$rest);
+        $won = $this->inner->{$method}($runUid, $stored, trim($given) === '' ? $leaseExpires : $this->keeper->leaseExpires($leaseExpires),
+            ...$rest);
         if ($won === true && trim($given) !== '') {
             return $this->keeper->claimed($runUid, $given, $stored, $leaseExpires);
         }
@@ -231,7 +232,8 @@ final class InterceptedRuns
             } catch (\Throwable) {
                 $state = 'unknown';
             }
-            $this->logger->warning('Agent run {run} is no longer this process\'s: {reason}', ['run' => $runUid, 'owner' => $stored, 'reason' => $state]);
+            $this->logger->warning('Agent run {run} is no longer this process\'s: {reason}',
+                ['run' => $runUid, 'owner' => $stored, 'reason' => $state]);
         }
 
         return $held;

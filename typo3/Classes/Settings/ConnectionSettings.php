@@ -19,7 +19,8 @@ final class ConnectionSettings
     public const TRANSPORT_CONNECTION = 'Default';
     private const DRIVERS = ['mysqli', 'pdo_mysql'];
     /** TYPO3's and Doctrine's own, without a meaning for another connection. */
-    private const NOT_OURS = ['url', 'initCommands', 'wrapperClass', 'driverMiddlewares', 'defaultTableOptions', 'tableoptions', 'collate', 'persistent'];
+    private const NOT_OURS = ['url', 'initCommands', 'wrapperClass', 'driverMiddlewares', 'defaultTableOptions', 'tableoptions', 'collate',
+        'persistent'];
 
     /**
      * Name of the connection that a table is mapped to.

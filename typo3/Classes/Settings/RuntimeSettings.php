@@ -101,7 +101,8 @@ final class RuntimeSettings
         if ($value === null || $value === '') {
             return $default;
         }
-        $number = is_int($value) ? $value : (is_string($value) && preg_match('/^\s*[0-9]{1,10}\s*$/', $value) === 1 ? (int)trim($value) : -1);
+        $digits = is_string($value) && preg_match('/^\s*[0-9]{1,10}\s*$/', $value) === 1;
+        $number = is_int($value) ? $value : ($digits ? (int)trim($value) : -1);
         if ($number < $min || $number > $max) {
             $this->problems[$key] = sprintf(
                 'The extension setting %s must be a whole number from %d to %d; %d is used instead.',
@@ -127,7 +128,8 @@ final class RuntimeSettings
             return $choices[0];
         }
         if (!in_array($value, $choices, true)) {
-            $this->problems[$key] = sprintf('The extension setting %s must be %s; %s is used instead.', $key, implode(' or ', $choices), $choices[0]);
+            $this->problems[$key] = sprintf('The extension setting %s must be %s; %s is used instead.', $key, implode(' or ', $choices),
+                $choices[0]);
 
             return $choices[0];
         }

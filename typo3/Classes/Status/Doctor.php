@@ -47,9 +47,9 @@ final class Doctor
      */
     public function checks(array $status): array
     {
+        $path = $this->door->isOpen() ? 'Native runtime by ' . $this->door->path() . '.' : 'No native runtime, nr_llm\'s own PHP code.';
         $checks = [
-            self::result('path', $this->door->isOpen(), ($this->door->isOpen() ? 'Native runtime by ' . $this->door->path() . '. ' : 'No native runtime, nr_llm\'s own PHP code. ')
-                . implode(' ', $this->door->reasons())),
+            self::result('path', $this->door->isOpen(), $path . ' ' . implode(' ', $this->door->reasons())),
             $this->command(),
             $this->repository(),
             $this->keeper(),
@@ -72,11 +72,13 @@ final class Doctor
         if ($status['stranded'] !== null) {
             $checks[] = self::result('stranded', $status['stranded'] === 0, $status['stranded'] === 0
                 ? 'No queued run seems to have lost its wake-up.'
-                : sprintf('%d queued run(s) seem to have lost their wake-up: call nrllm:agent:reap with --wake-stranded=600.', $status['stranded']));
+                : sprintf('%d queued run(s) seem to have lost their wake-up: call nrllm:agent:reap with --wake-stranded=600.',
+                    $status['stranded']));
         }
         $checks[] = self::result('unleased', $status['unleasedRunning'] === 0, $status['unleasedRunning'] === 0
             ? 'Every running run has a lease.'
-            : sprintf('%d running run(s) without a lease: no reaper will ever find them (runs of an older release, or given up).', $status['unleasedRunning']));
+            : sprintf('%d running run(s) without a lease: no reaper will ever find them (runs of an older release, or given up).',
+                $status['unleasedRunning']));
         $checks[] = $status['liveWorkers'] === null
             ? self::result('workers', true, 'Workers are not judged: this release of nr_llm does not record them.')
             : self::result('workers', $status['liveWorkers'] > 0, sprintf('%d live worker(s).', $status['liveWorkers']));
@@ -99,7 +101,8 @@ final class Doctor
             'package' => self::package('nrllm-runtime/typo3'),
             'runtime' => $this->door->version(),
             'nr_llm' => self::package('netresearch/nr-llm'),
-            'typo3' => class_exists('TYPO3\CMS\Core\Information\Typo3Version') ? (new \TYPO3\CMS\Core\Information\Typo3Version())->getVersion() : '',
+            'typo3' => class_exists('TYPO3\CMS\Core\Information\Typo3Version')
+                ? (new \TYPO3\CMS\Core\Information\Typo3Version())->getVersion() : '',
             'php' => PHP_VERSION,
             'server' => $server,
         ];
@@ -135,7 +138,9 @@ final class Doctor
             return self::result('repository', false, 'nr_llm\'s run repository is not intercepted: ' . $this->facts->repositoryProblem());
         }
         if ($this->runs !== $this->ours) {
-            return self::result('repository', true, sprintf('nr_llm\'s run repository is intercepted, and %s of another extension stands in front.', get_debug_type($this->runs)));
+            return self::result('repository', true,
+                sprintf('nr_llm\'s run repository is intercepted, and %s of another extension stands in front.',
+                get_debug_type($this->runs)));
         }
         try {
             // What a worker is given. The proxy cannot be asked: what is behind it does not have the type it promises.
@@ -158,7 +163,8 @@ final class Doctor
     private function keeper(): array
     {
         if (!$this->settings->keepsLeases()) {
-            return self::result('keeper', true, 'Leases are renewed at step boundaries only, with nr_llm\'s own length (setting "keeper" is off).');
+            return self::result('keeper', true,
+                'Leases are renewed at step boundaries only, with nr_llm\'s own length (setting "keeper" is off).');
         }
 
         return self::result('keeper', true, sprintf(
@@ -187,7 +193,8 @@ final class Doctor
 
         return self::result('routing', !$this->routing->isSynchronous(), $this->routing->isSynchronous()
             ? 'The message of queued runs is handled synchronously: runs execute in the process that queues or reaps them.'
-            : sprintf('The message of queued runs goes to "%s"%s.', implode('", "', $names), $this->routing->isConfigured() ? ' (extension setting)' : ''));
+            : sprintf('The message of queued runs goes to "%s"%s.', implode('", "', $names), $this->routing->isConfigured()
+                ? ' (extension setting)' : ''));
     }
 
     /**
@@ -197,7 +204,8 @@ final class Doctor
     {
         $atomic = $this->wakeUps->mode() === WakeUps::OUTBOX;
 
-        return self::result('wake-ups', $atomic, $this->wakeUps->reason() . ($atomic || $this->wakeUps->mode() === WakeUps::NONE ? '' : ' They cannot be atomic.'));
+        return self::result('wake-ups', $atomic, $this->wakeUps->reason()
+            . ($atomic || $this->wakeUps->mode() === WakeUps::NONE ? '' : ' They cannot be atomic.'));
     }
 
     private static function package(string $name): string

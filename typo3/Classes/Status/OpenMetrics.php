@@ -5,7 +5,8 @@ declare(strict_types=1);
 namespace NrLlmRuntime\Typo3\Status;
 
 /**
- * The status in the OpenMetrics text format (1.0). Everything is a gauge: rows are purged, so no count only ever grows.
+ * The status in the OpenMetrics text format (1.0). Everything is a gauge: rows are purged, so no count only ever grows. Types that the
+ * older Prometheus format does not know (info) are not used, so that node_exporter's textfile collector reads it as well.
  */
 final class OpenMetrics
 {
@@ -20,16 +21,19 @@ final class OpenMetrics
         $text = '';
         $counts = $status['counts'] + array_fill_keys(self::STATUSES, 0);
         $text .= self::family('nrllm_agent_runs', 'Agent runs by status.', self::series('status', $counts));
-        $text .= self::family('nrllm_agent_failed_runs', 'Failed agent runs by termination reason.', self::series('reason', $status['deadLetters']));
+        $text .= self::family('nrllm_agent_failed_runs', 'Failed agent runs by termination reason.',
+            self::series('reason', $status['deadLetters']));
         $single = [
             'nrllm_agent_expired_leases' => ['Running runs whose lease has expired.', $status['expiredLeases'], ''],
             'nrllm_agent_unleased_running_runs' => ['Running runs without a lease.', $status['unleasedRunning'], ''],
             'nrllm_agent_oldest_lease_timestamp_seconds' => ['When the oldest lease expires.', $status['oldestLease'], 'seconds'],
-            'nrllm_agent_oldest_queue_wait_seconds' => ['How long the oldest queued run has waited.', $status['oldestQueuedSeconds'], 'seconds'],
+            'nrllm_agent_oldest_queue_wait_seconds' => ['How long the oldest queued run has waited.', $status['oldestQueuedSeconds'],
+                'seconds'],
             'nrllm_agent_unknown_queue_wait_runs' => ['Queued runs of which the wait is not known.', $status['unknownQueueWait'], ''],
             'nrllm_agent_stranded_runs' => ['Queued runs that seem to have lost their wake-up.', $status['stranded'], ''],
             'nrllm_agent_live_workers' => ['Workers seen lately.', $status['liveWorkers'], ''],
-            'nrllm_agent_clock_skew_seconds' => ['Clock of this host less that of the database.', $status['clockSkewMs'] === null ? null : $status['clockSkewMs'] / 1000, 'seconds'],
+            'nrllm_agent_clock_skew_seconds' => ['Clock of this host less that of the database.', $status['clockSkewMs'] === null ? null
+                : $status['clockSkewMs'] / 1000, 'seconds'],
             'nrllm_agent_healthy' => ['1 when the status command exits 0.', $healthy ? 1 : 0, ''],
         ];
         foreach ($single as $name => [$help, $value, $unit]) {
@@ -42,8 +46,7 @@ final class OpenMetrics
         foreach (['path' => $path] + $versions as $label => $value) {
             $labels[] = $label . '="' . self::escape($value) . '"';
         }
-        $text .= "# TYPE nrllm_runtime info\n# HELP nrllm_runtime Path to the native runtime, and versions.\n"
-            . 'nrllm_runtime_info{' . implode(',', $labels) . "} 1\n";
+        $text .= self::family('nrllm_runtime_info', 'Path to the native runtime, and versions.', ['{' . implode(',', $labels) . '}' => 1]);
 
         return $text . "# EOF\n";
     }

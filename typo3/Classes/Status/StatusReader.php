@@ -105,7 +105,8 @@ final class StatusReader
             $connection = $this->connections->getConnectionForTable(self::WORKERS);
 
             return (int)$connection->executeQuery(
-                'SELECT COUNT(*) FROM ' . $connection->quoteIdentifier(self::WORKERS) . ' WHERE transport = ? AND last_seen >= ? AND last_seen <= ?',
+                'SELECT COUNT(*) FROM ' . $connection->quoteIdentifier(self::WORKERS)
+                    . ' WHERE transport = ? AND last_seen >= ? AND last_seen <= ?',
                 [$transport, max(0, $now - $maxAge), $now],
             )->fetchOne();
         } catch (TableNotFoundException) {
@@ -119,7 +120,8 @@ final class StatusReader
     private function one(string $sql, array $parameters = []): mixed
     {
         $connection = $this->connections->getConnectionForTable(ConnectionSettings::RUN_TABLE);
-        $value = $connection->executeQuery(sprintf($sql, $connection->quoteIdentifier(ConnectionSettings::RUN_TABLE)), $parameters)->fetchOne();
+        $value = $connection->executeQuery(sprintf($sql, $connection->quoteIdentifier(ConnectionSettings::RUN_TABLE)),
+            $parameters)->fetchOne();
 
         return $value === false ? null : $value;
     }

@@ -128,6 +128,7 @@ final class Routing
 
     private function majorVersion(): int
     {
-        return class_exists('TYPO3\CMS\Core\Information\Typo3Version') ? (new \TYPO3\CMS\Core\Information\Typo3Version())->getMajorVersion() : 13;
+        return class_exists('TYPO3\CMS\Core\Information\Typo3Version') ? (new \TYPO3\CMS\Core\Information\Typo3Version())->getMajorVersion()
+            : 13;
     }
 }

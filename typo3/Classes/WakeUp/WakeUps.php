@@ -96,7 +96,8 @@ final class WakeUps
         }
         if ($this->routing->isSynchronous()) {
             $this->mode = self::SYNCHRONOUS;
-            $this->reason = ($names === [] ? 'No transport is named for the message' : sprintf('The transport "%s" is synchronous', implode('", "', $names)))
+            $this->reason = ($names === [] ? 'No transport is named for the message'
+                : sprintf('The transport "%s" is synchronous', implode('", "', $names)))
                 . ': requeued runs execute inside the command, one after the other.';
 
             return;
@@ -147,7 +148,8 @@ final class WakeUps
     private function makeTemplate(array $sender): ?array
     {
         $hex = bin2hex(random_bytes(16));
-        $placeholder = sprintf('%s-%s-4%s-a%s-%s', substr($hex, 0, 8), substr($hex, 8, 4), substr($hex, 13, 3), substr($hex, 17, 3), substr($hex, 20));
+        $placeholder = sprintf('%s-%s-4%s-a%s-%s', substr($hex, 0, 8), substr($hex, 8, 4), substr($hex, 13, 3), substr($hex, 17, 3),
+            substr($hex, 20));
         try {
             $encoded = $this->serializer?->encode(new Envelope($this->message($placeholder)));
             $body = is_array($encoded) ? $encoded['body'] ?? null : null;
@@ -160,7 +162,8 @@ final class WakeUps
             return null;
         }
 
-        return ['table' => $sender['table'], 'queue' => $sender['queue'], 'body' => $body, 'headers' => $headers, 'placeholder' => $placeholder];
+        return ['table' => $sender['table'], 'queue' => $sender['queue'], 'body' => $body, 'headers' => $headers,
+            'placeholder' => $placeholder];
     }
 
     private function message(string $uuid): object

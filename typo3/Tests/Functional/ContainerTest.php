@@ -27,7 +27,8 @@ final class ContainerTest extends SiteTestCase
                 $order,
             );
             self::assertSame(
-                ['class' => ReapCommand::class, 'schedulable' => true, 'description' => 'Reclaim or dead-letter queued agent runs whose worker lease has expired.'],
+                ['class' => ReapCommand::class, 'schedulable' => true,
+                    'description' => 'Reclaim or dead-letter queued agent runs whose worker lease has expired.'],
                 $answer['commands']['nrllm:agent:reap'],
                 $order,
             );

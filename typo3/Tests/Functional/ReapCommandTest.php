@@ -38,7 +38,8 @@ final class ReapCommandTest extends SiteTestCase
         $this->db->stale();
         [$code, $output] = Console::call($this->command('nrllm:agent:reap'));
         self::assertSame(0, $code);
-        self::assertSame("\n [OK] Reaped 1 stale run(s): 1 requeued, 0 dead-lettered, 0 skipped (renewed or already moved on).\n\n", $output);
+        self::assertSame("\n [OK] Reaped 1 stale run(s): 1 requeued, 0 dead-lettered, 0 skipped (renewed or already moved on).\n\n",
+            $output);
     }
 
     public function testStaleRunsAreDecidedAsNrLlmDecidesThem(): void
@@ -112,7 +113,8 @@ final class ReapCommandTest extends SiteTestCase
         $uid = $this->db->stale();
         [$code, $output, $errors] = $this->reap();
         self::assertSame(0, $code, $output . $errors);
-        self::assertStringContainsString('[NOTE] The transport "default" is synchronous: requeued runs execute inside the command', $errors);
+        self::assertStringContainsString('[NOTE] The transport "default" is synchronous: requeued runs execute inside the command',
+            $errors);
         self::assertSame('completed', $this->db->row($uid)['status']);
         self::assertSame([$this->db->row($uid)['uuid']], AgentRuntime::$ran);
         self::assertStringContainsString('Reaped 1 stale run(s): 1 requeued', $output);
@@ -127,12 +129,14 @@ final class ReapCommandTest extends SiteTestCase
         self::assertSame(0, $code);
         $uuid = $this->db->row($first)['uuid'];
         self::assertStringContainsString(
-            ' [WARNING] Run "' . $uuid . '" was reclaimed but its wake-up could not be dispatched; settled failed to avoid an orphan: Invalid senders configuration',
+            ' [WARNING] Run "' . $uuid
+                . '" was reclaimed but its wake-up could not be dispatched; settled failed to avoid an orphan: Invalid senders configuration',
             $output,
         );
         self::assertStringContainsString('Reaped 2 stale run(s): 0 requeued, 2 dead-lettered, 0 skipped', $output);
         foreach ([$first, $second] as $uid) {
-            self::assertSame(['failed', 'provider_failed', 'RuntimeException'], $this->columns($uid, 'status', 'termination_reason', 'error_class'));
+            self::assertSame(['failed', 'provider_failed', 'RuntimeException'],
+                $this->columns($uid, 'status', 'termination_reason', 'error_class'));
         }
         self::assertCount(2, $this->log()->lines('error'));
     }
@@ -153,7 +157,8 @@ final class ReapCommandTest extends SiteTestCase
         self::assertSame('queued', $this->db->row($good)['status']);
         self::assertSame($sealed, $this->db->row($good)['queued_request']);
         self::assertSame($badBefore, [$this->db->row($bad), $this->db->row($badSpent)]);
-        self::assertStringContainsString(' [WARNING] Run "' . $badBefore[0]['uuid'] . '" (uid ' . $bad . ') was left alone: its queued_request cannot be decrypted: it was sealed with another key, or altered.', $output);
+        self::assertStringContainsString(' [WARNING] Run "' . $badBefore[0]['uuid'] . '" (uid ' . $bad
+            . ') was left alone: its queued_request cannot be decrypted: it was sealed with another key, or altered.', $output);
         self::assertStringContainsString('was left alone: its queued_request cannot be decrypted: it is malformed.', $output);
         self::assertStringContainsString('Reaped 1 stale run(s): 1 requeued, 0 dead-lettered, 0 skipped', $output);
         foreach ([$output, implode("\n", $this->log()->lines()), serialize($this->log()->records)] as $text) {
@@ -183,7 +188,8 @@ final class ReapCommandTest extends SiteTestCase
         self::assertSame(0, $code);
         self::assertStringContainsString('Reaped 2 stale run(s): 2 requeued', $output);
         // The oldest leases first.
-        self::assertSame([1, 2], array_column($this->db->all("SELECT uid FROM tx_nrllm_agentrun WHERE status = 'queued' ORDER BY uid"), 'uid'));
+        self::assertSame([1, 2], array_column($this->db->all("SELECT uid FROM tx_nrllm_agentrun WHERE status = 'queued' ORDER BY uid"),
+            'uid'));
     }
 
     public function testMoreRunsThanTheRuntimeHandlesAtOnce(): void
@@ -205,7 +211,8 @@ final class ReapCommandTest extends SiteTestCase
         [$code, $output, $errors] = $this->reap(['--format' => 'json']);
         self::assertSame([1, ''], [$code, $errors]);
         $document = Schema::check('reap', $output);
-        self::assertSame(['stale' => 2, 'requeued' => 1, 'deadLettered' => 1, 'skipped' => 0, 'leftAlone' => 1, 'undispatched' => 0, 'woken' => 0], $document['counts']);
+        self::assertSame(['stale' => 2, 'requeued' => 1, 'deadLettered' => 1, 'skipped' => 0, 'leftAlone' => 1, 'undispatched' => 0,
+            'woken' => 0], $document['counts']);
         self::assertSame('outbox', $document['wakeUps']['mode']);
         [, $output] = $this->reap(['--format' => 'json']);
         self::assertSame(0, Schema::check('reap', $output)['counts']['stale']);
@@ -307,7 +314,8 @@ final class ReapCommandTest extends SiteTestCase
 
     public function testQuietAndVerboseOutputs(): void
     {
-        $this->db->stale(['uuid' => '11111111-1111-4111-8111-111111111111', 'claimed_by' => 'worker:web-01:4711', 'lease_expires' => 1700000000]);
+        $this->db->stale(['uuid' => '11111111-1111-4111-8111-111111111111', 'claimed_by' => 'worker:web-01:4711',
+            'lease_expires' => 1700000000]);
         $this->db->stale(['uuid' => '22222222-2222-4222-8222-222222222222', 'requeue_count' => 3, 'lease_expires' => 1700000001]);
         [$code, $output, $errors] = $this->reap([], OutputInterface::VERBOSITY_VERBOSE);
         self::assertSame([0, ''], [$code, $errors]);
@@ -378,7 +386,8 @@ final class ReapCommandTest extends SiteTestCase
         [$code, $output] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:reap', '--help']);
         self::assertSame(0, $code);
         self::assertStringContainsString('Reclaim or dead-letter queued agent runs whose worker lease has expired.', $output);
-        self::assertMatchesRegularExpression('/-l, --limit=LIMIT +Maximum number of stale runs to handle in this run. \[default: "50"\]/', $output);
+        self::assertMatchesRegularExpression('/-l, --limit=LIMIT +Maximum number of stale runs to handle in this run. \[default: "50"\]/',
+            $output);
         self::assertStringContainsString('nrllm:agent:reap [options]', $output);
     }
 

@@ -62,7 +62,8 @@ final class SeamTest extends SiteTestCase
         self::assertTrue($runs->renewLease($uid, self::NAME, time() + 900));
         self::assertTrue($runs->markPendingEffect($uid, self::NAME, 'idempotent_write', time() + 900));
         self::assertTrue($runs->requeue($uid, self::NAME));
-        self::assertSame(['queued', 1, '', 0], [$this->db->row($uid)['status'], $this->db->row($uid)['requeue_count'], $this->db->row($uid)['claimed_by'], $this->db->row($uid)['lease_expires']]);
+        self::assertSame(['queued', 1, '', 0], [$this->db->row($uid)['status'], $this->db->row($uid)['requeue_count'],
+            $this->db->row($uid)['claimed_by'], $this->db->row($uid)['lease_expires']]);
         self::assertNull($keeper->lease($uid));
 
         $uid = $claim();
@@ -119,7 +120,8 @@ final class SeamTest extends SiteTestCase
         [$runs, $keeper] = $this->seam();
         $uid = $this->db->run();
         self::assertTrue($runs->claimQueued($uid, self::NAME, time() + 900));
-        $writes = fn(): int => (int)$this->db->all("SHOW GLOBAL STATUS LIKE 'Com_update'")[0]['Value'] + (int)$this->db->all("SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'")[0]['Value'];
+        $writes = fn(): int => (int)$this->db->all("SHOW GLOBAL STATUS LIKE 'Com_update'")[0]['Value']
+            + (int)$this->db->all("SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'")[0]['Value'];
         $before = $writes();
         $cost = $writes() - $before;
         for ($i = 0; $i < 50; $i++) {
@@ -133,7 +135,8 @@ final class SeamTest extends SiteTestCase
     {
         $this->db->configure(['leaseSeconds' => '3']);
         [$runs, $keeper, $log] = $this->seam();
-        foreach (['reaped' => "status = 'queued', claimed_by = '', lease_expires = 0", 'taken' => "claimed_by = 'worker:other:1'", 'cancelled' => "status = 'cancelled', claimed_by = ''"] as $case => $set) {
+        foreach (['reaped' => "status = 'queued', claimed_by = '', lease_expires = 0", 'taken' => "claimed_by = 'worker:other:1'",
+            'cancelled' => "status = 'cancelled', claimed_by = ''"] as $case => $set) {
             foreach (['renewLease' => [], 'markPendingEffect' => ['idempotent_write']] as $method => $effect) {
                 $log->records = [];
                 $uid = $this->db->run();
@@ -141,7 +144,8 @@ final class SeamTest extends SiteTestCase
                 $lease = $keeper->lease($uid);
                 self::assertNotNull($lease);
                 $this->db->pdo->exec("UPDATE tx_nrllm_agentrun SET $set WHERE uid = $uid");
-                self::eventually(static fn(): bool => in_array($lease->state(), ['lost', 'cancelled'], true), 5, 'the keeper notices: ' . $case);
+                self::eventually(static fn(): bool => in_array($lease->state(), ['lost', 'cancelled'], true), 5, 'the keeper notices: '
+                    . $case);
                 self::assertFalse($runs->{$method}($uid, self::NAME, ...[...$effect, time() + 900]), "$case, $method");
                 self::assertNull($keeper->lease($uid));
                 self::assertCount(1, $log->lines('warning'), implode("\n", $log->lines()));

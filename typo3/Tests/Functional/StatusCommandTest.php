@@ -40,8 +40,10 @@ final class StatusCommandTest extends SiteTestCase
     {
         $cases = [
             'an expired lease' => [fn() => $this->db->stale(), [], '1 running run(s) with an expired lease'],
-            'a long wait' => [fn() => $this->db->run(['tstamp' => time() - 400]), [], 'The oldest queued run waits for 400 s, and 300 s are allowed.'],
-            'a wait over the given limit' => [fn() => $this->db->run(['tstamp' => time() - 100]), ['--max-queue-wait' => '60'], 'and 60 s are allowed.'],
+            'a long wait' => [fn() => $this->db->run(['tstamp' => time() - 400]), [],
+                'The oldest queued run waits for 400 s, and 300 s are allowed.'],
+            'a wait over the given limit' => [fn() => $this->db->run(['tstamp' => time() - 100]), ['--max-queue-wait' => '60'],
+                'and 60 s are allowed.'],
             'an unknown wait' => [function (): void {
                 $this->db->pdo->exec('ALTER TABLE tx_nrllm_agentrun ADD queued_at int unsigned NOT NULL DEFAULT 0');
                 $this->db->run(['tstamp' => time()]);
@@ -49,7 +51,8 @@ final class StatusCommandTest extends SiteTestCase
             'no live worker' => [fn() => $this->workers([]), [], '0 live worker(s), and 1 are wanted.'],
             'an old sign of life' => [fn() => $this->workers([['w1', 'doctrine', time() - 130]]), [], '0 live worker(s)'],
             'a worker of another transport' => [fn() => $this->workers([['w1', 'rabbit', time()]]), [], '0 live worker(s)'],
-            'too few' => [fn() => $this->workers([['w1', 'doctrine', time()]]), ['--minimum-workers' => '2'], '1 live worker(s), and 2 are wanted.'],
+            'too few' => [fn() => $this->workers([['w1', 'doctrine', time()]]), ['--minimum-workers' => '2'],
+                '1 live worker(s), and 2 are wanted.'],
         ];
         foreach ($cases as $case => [$make, $options, $said]) {
             $make();
@@ -97,8 +100,11 @@ final class StatusCommandTest extends SiteTestCase
             [$code, $output, $errors] = $this->ask($options);
             self::assertSame([1, ''], [$code, $errors]);
             $document = Schema::check('status', $output);
-            self::assertSame(['queued', 'running', 'dead_lettered', 'expired_leases', 'oldest_queue_wait_seconds', 'unknown_queue_wait', 'live_workers', 'healthy'], array_slice(array_keys($document), 0, 8));
-            self::assertSame([1, 1, 1, 1, 0, null, false], [$document['queued'], $document['running'], $document['dead_lettered'], $document['expired_leases'], $document['unknown_queue_wait'], $document['live_workers'], $document['healthy']]);
+            self::assertSame(['queued', 'running', 'dead_lettered', 'expired_leases', 'oldest_queue_wait_seconds', 'unknown_queue_wait',
+                'live_workers', 'healthy'], array_slice(array_keys($document), 0, 8));
+            self::assertSame([1, 1, 1, 1, 0, null, false],
+                [$document['queued'], $document['running'], $document['dead_lettered'], $document['expired_leases'],
+                $document['unknown_queue_wait'], $document['live_workers'], $document['healthy']]);
             self::assertEqualsWithDelta(30, $document['oldest_queue_wait_seconds'], 3);
             self::assertSame('extension', $document['path']);
             self::assertSame(\NrLlmRuntime::VERSION, $document['versions']['runtime']);
@@ -127,7 +133,8 @@ final class StatusCommandTest extends SiteTestCase
         self::assertSame('warning', $checks['routing']['level']);
         self::assertStringContainsString('executes at once in the process that queues it', $checks['routing']['text']);
         self::assertSame('warning', $checks['unleased']['level']);
-        self::assertSame('The extension setting leaseSeconds must be a whole number from 2 to 86400; 60 is used instead.', $checks['settings']['text']);
+        self::assertSame('The extension setting leaseSeconds must be a whole number from 2 to 86400; 60 is used instead.',
+            $checks['settings']['text']);
         self::assertStringContainsString('set sql_mode', $checks['init-commands']['text']);
 
         $this->db->configure([], ['*' => 'default']);
@@ -154,7 +161,8 @@ final class StatusCommandTest extends SiteTestCase
         });
         $checks = $this->checks(false);
         self::assertSame('warning', $checks['command']['level']);
-        self::assertStringContainsString('Netresearch\NrLlm\Command\ReapStaleAgentRunsCommand: another extension has taken it', $checks['command']['text']);
+        self::assertStringContainsString('Netresearch\NrLlm\Command\ReapStaleAgentRunsCommand: another extension has taken it',
+            $checks['command']['text']);
     }
 
     public function testWithoutTheRuntimeTheStatusStillTells(): void
@@ -164,7 +172,8 @@ final class StatusCommandTest extends SiteTestCase
         [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:status', '--json'], [], false);
         self::assertSame(1, $code, $output . $errors);
         $document = Schema::check('status', $output);
-        self::assertSame(['none', 1, 1, null], [$document['path'], $document['expired_leases'], $document['queued'], $document['stranded']]);
+        self::assertSame(['none', 1, 1, null], [$document['path'], $document['expired_leases'], $document['queued'],
+            $document['stranded']]);
         [$code, $output] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:status'], [], false);
         self::assertSame(1, $code);
         self::assertStringContainsString(' warning  path: No native runtime, nr_llm\'s own PHP code. The PHP extension nrllm_runtime is not loaded.', $output);
@@ -172,14 +181,16 @@ final class StatusCommandTest extends SiteTestCase
 
     public function testBadOptionsExitWith2(): void
     {
-        foreach ([['--max-queue-wait' => '-1'], ['--max-queue-wait' => 'x'], ['--minimum-workers' => '1.5'], ['--worker-max-age' => '0'], ['--transport' => 'a b'], ['--transport' => '']] as $options) {
+        foreach ([['--max-queue-wait' => '-1'], ['--max-queue-wait' => 'x'], ['--minimum-workers' => '1.5'], ['--worker-max-age' => '0'],
+            ['--transport' => 'a b'], ['--transport' => '']] as $options) {
             self::assertSame(
                 [2, "\n [ERROR] Limits must be non-negative integers, --worker-max-age must be positive, and --transport must be a simple identifier.\n\n", ''],
                 $this->ask($options),
                 json_encode($options),
             );
         }
-        self::assertSame([2, "\n [ERROR] The --format option must be text, json or openmetrics.\n\n", ''], $this->ask(['--format' => 'xml']));
+        self::assertSame([2, "\n [ERROR] The --format option must be text, json or openmetrics.\n\n", ''],
+            $this->ask(['--format' => 'xml']));
     }
 
     public function testADatabaseThatCannotBeUsedIsAReadableError(): void
@@ -199,12 +210,15 @@ final class StatusCommandTest extends SiteTestCase
         StatusCommand::print(
             new Lines($output),
             [
-                'counts' => ['queued' => 3, 'running' => 2, 'waiting_for_approval' => 1, 'waiting_for_input' => 4], 'deadLetters' => ['retries_exhausted' => 2, 'not_retryable' => 1, 'cancelled' => 9],
-                'expiredLeases' => 1, 'unleasedRunning' => 0, 'oldestLease' => 1, 'oldestQueuedSeconds' => 42, 'unknownQueueWait' => 0, 'stranded' => null, 'clockSkewMs' => 12,
+                'counts' => ['queued' => 3, 'running' => 2, 'waiting_for_approval' => 1, 'waiting_for_input' => 4],
+                    'deadLetters' => ['retries_exhausted' => 2, 'not_retryable' => 1, 'cancelled' => 9],
+                'expiredLeases' => 1, 'unleasedRunning' => 0, 'oldestLease' => 1, 'oldestQueuedSeconds' => 42, 'unknownQueueWait' => 0,
+                    'stranded' => null, 'clockSkewMs' => 12,
                 'leaseKey' => true, 'server' => '10.11', 'isolation' => 'READ-COMMITTED', 'liveWorkers' => 2,
             ],
             ['1 running run(s) with an expired lease: is nrllm:agent:reap called every minute?'],
-            [['check' => 'path', 'level' => 'ok', 'text' => "Native\nruntime by extension."], ['check' => 'key', 'level' => 'warning', 'text' => 'No <error>key</error>.']],
+            [['check' => 'path', 'level' => 'ok', 'text' => "Native\nruntime by extension."],
+                ['check' => 'key', 'level' => 'warning', 'text' => 'No <error>key</error>.']],
             ['package' => '', 'runtime' => '0.1.0', 'server' => '10.11'],
         );
         self::assertSame(<<<'TEXT'

@@ -42,7 +42,8 @@ final class WorkerTest extends SiteTestCase
     public function testItEndsAfterItsTimeAndWaitsForWork(): void
     {
         $began = microtime(true);
-        [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:work', '--time-limit=1', '--sleep=0']);
+        [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:work', '--time-limit=1',
+            '--sleep=0']);
         self::assertSame(0, $code, $output . $errors);
         self::assertStringContainsString('Ran 0 agent run(s).', $output);
         self::assertGreaterThanOrEqual(1.0, microtime(true) - $began);
@@ -139,7 +140,8 @@ final class WorkerTest extends SiteTestCase
         proc_terminate($process, SIGKILL);
         $killed = microtime(true);
         self::eventually(function () use ($uid): bool {
-            $this->command('nrllm:agent:reap')->run(new \Symfony\Component\Console\Input\ArrayInput([]), new \Symfony\Component\Console\Output\NullOutput());
+            $this->command('nrllm:agent:reap')->run(new \Symfony\Component\Console\Input\ArrayInput([]),
+                new \Symfony\Component\Console\Output\NullOutput());
 
             return $this->db->row($uid)['status'] === 'queued';
         }, 6, 'the dead worker\'s run is requeued');

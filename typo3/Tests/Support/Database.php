@@ -18,14 +18,16 @@ final class Database
     public function __construct()
     {
         $this->name = 'nrllm_typo3_' . bin2hex(random_bytes(5));
-        $this->pdo = new \PDO('mysql:unix_socket=' . self::environment('SOCKET'), self::environment('USER'), self::environment('PASSWORD'), [
+        $this->pdo = new \PDO('mysql:unix_socket=' . self::environment('SOCKET'), self::environment('USER'), self::environment('PASSWORD'),
+            [
             \PDO::ATTR_ERRMODE => \PDO::ERRMODE_EXCEPTION,
             \PDO::ATTR_STRINGIFY_FETCHES => false,
             \PDO::ATTR_EMULATE_PREPARES => false,
         ]);
         $this->pdo->exec('CREATE DATABASE ' . $this->name . ' CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci');
         $this->pdo->exec('USE ' . $this->name);
-        foreach (array_filter(array_map('trim', explode(';', (string)file_get_contents(dirname(__DIR__) . '/Fixtures/schema.sql')))) as $statement) {
+        foreach (array_filter(array_map('trim', explode(';',
+            (string)file_get_contents(dirname(__DIR__) . '/Fixtures/schema.sql')))) as $statement) {
             $this->pdo->exec($statement);
         }
         $this->configure();
@@ -79,7 +81,8 @@ final class Database
             'status' => 'queued', 'queued_request' => '{"messages":[]}', 'crdate' => time() - 3600, 'tstamp' => time() - 3600,
         ];
         $names = array_keys($columns);
-        $this->pdo->prepare('INSERT INTO tx_nrllm_agentrun (' . implode(',', $names) . ') VALUES (' . implode(',', array_fill(0, count($names), '?')) . ')')
+        $this->pdo->prepare('INSERT INTO tx_nrllm_agentrun (' . implode(',', $names) . ') VALUES ('
+            . implode(',', array_fill(0, count($names), '?')) . ')')
             ->execute(array_values($columns));
 
         return (int)$this->pdo->lastInsertId();

@@ -22,7 +22,8 @@ final class HandProxy
             return;
         }
         $class = self::declare();
-        $builder->register(InterceptFactory::class)->setAutowired(true)->setArgument('$inner', new Reference('Netresearch\NrLlm\Service\Tool\AgentRunRepository'));
+        $builder->register(InterceptFactory::class)->setAutowired(true)->setArgument('$inner',
+            new Reference('Netresearch\NrLlm\Service\Tool\AgentRunRepository'));
         $builder->register($class, $class)->setArguments([new Reference(InterceptFactory::class)])->setDecoratedService(self::INTERFACE);
     }
 
@@ -36,7 +37,8 @@ final class HandProxy
             $parameters = [];
             foreach ($method->getParameters() as $parameter) {
                 $type = self::type((string)$parameter->getType());
-                $parameters[] = $type . ' $' . $parameter->getName() . ($parameter->isOptional() ? ' = ' . var_export($parameter->getDefaultValue(), true) : '');
+                $parameters[] = $type . ' $' . $parameter->getName()
+                    . ($parameter->isOptional() ? ' = ' . var_export($parameter->getDefaultValue(), true) : '');
             }
             $returns = (string)$method->getReturnType();
             $methods .= sprintf(
@@ -48,7 +50,8 @@ final class HandProxy
                 $method->getName(),
             );
         }
-        eval('final class HandWrittenRuns implements \\' . self::INTERFACE . ' { public function __construct(private readonly \\' . InterceptFactory::class . " \$factory) {}\n" . $methods . '}');
+        eval('final class HandWrittenRuns implements \\' . self::INTERFACE . ' { public function __construct(private readonly \\'
+            . InterceptFactory::class . " \$factory) {}\n" . $methods . '}');
 
         return 'HandWrittenRuns';
     }

@@ -13,11 +13,14 @@ final class Metrics
 {
     private const PARSER = <<<'PYTHON'
         import json, sys
-        from prometheus_client.openmetrics.parser import text_string_to_metric_families
-        values = {}
-        for family in text_string_to_metric_families(sys.stdin.read()):
-            for sample in family.samples:
-                values[sample.name + json.dumps(sample.labels, sort_keys=True)] = float(sample.value)
+        from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+        from prometheus_client.parser import text_string_to_metric_families as prometheus
+        text = sys.stdin.read()
+        def read(parser):
+            return {s.name + json.dumps(s.labels, sort_keys=True): float(s.value) for family in parser(text) for s in family.samples}
+        values = read(openmetrics)
+        # The format before OpenMetrics, which node_exporter's textfile collector reads, says the same.
+        assert read(prometheus) == values
         print(json.dumps(values))
         PYTHON;
 
@@ -27,7 +30,8 @@ final class Metrics
     public static function parse(string $text): array
     {
         // Debian's own: another Python in the way does not see Debian's modules.
-        $process = proc_open([is_executable('/usr/bin/python3') ? '/usr/bin/python3' : 'python3', '-c', self::PARSER], [['pipe', 'r'], ['pipe', 'w'], ['pipe', 'w']], $pipes);
+        $process = proc_open([is_executable('/usr/bin/python3') ? '/usr/bin/python3' : 'python3', '-c', self::PARSER],
+            [['pipe', 'r'], ['pipe', 'w'], ['pipe', 'w']], $pipes);
         Assert::assertIsResource($process);
         fwrite($pipes[0], $text);
         fclose($pipes[0]);

@@ -50,7 +50,8 @@ final class Process
      */
     public static function start(array $arguments, array $environment = [], bool $withModule = true): array
     {
-        $options = ['-d', 'include_path=' . get_include_path(), '-d', 'date.timezone=UTC', '-d', 'memory_limit=256M', '-d', 'display_errors=stderr'];
+        $options = ['-d', 'include_path=' . get_include_path(), '-d', 'date.timezone=UTC', '-d', 'memory_limit=256M', '-d',
+            'display_errors=stderr'];
         if ($withModule) {
             $options = [...$options, '-d', 'extension=' . getenv('NRLLM_MODULE')];
         }

@@ -82,8 +82,10 @@ final class Site
 
     private static function addCore(ContainerBuilder $builder, bool $withBus): void
     {
-        $builder->registerAttributeForAutoconfiguration(AsCommand::class, static function (ChildDefinition $definition, AsCommand $attribute): void {
-            $definition->addTag('console.command', ['command' => $attribute->name, 'description' => $attribute->description, 'schedulable' => true]);
+        $builder->registerAttributeForAutoconfiguration(AsCommand::class,
+            static function (ChildDefinition $definition, AsCommand $attribute): void {
+            $definition->addTag('console.command', ['command' => $attribute->name, 'description' => $attribute->description,
+                'schedulable' => true]);
         });
         $autowired = static fn(string $class): Definition => (new Definition($class))->setAutowired(true);
         $builder->setDefinition(ConnectionPool::class, $autowired(ConnectionPool::class)->setPublic(true));
@@ -100,7 +102,8 @@ final class Site
                 foreach ($container->findTaggedServiceIds('console.command') as $id => $tags) {
                     $container->findDefinition($id)->setPublic(true);
                     foreach ($tags as $tag) {
-                        $registry->addMethodCall('addLazyCommand', [$tag['command'], $id, $tag['description'] ?? '', $tag['schedulable'] ?? true]);
+                        $registry->addMethodCall('addLazyCommand', [$tag['command'], $id, $tag['description'] ?? '',
+                            $tag['schedulable'] ?? true]);
                     }
                 }
             }
@@ -120,13 +123,15 @@ final class Site
         $builder->setDefinition(SyncTransport::class, (new Definition(SyncTransport::class))
             ->setArguments([new Reference(MessageBusInterface::class)])->addTag('messenger.sender', ['identifier' => 'default']));
         $builder->setDefinition(TransportLocator::class, (new Definition(TransportLocator::class))->setArguments([
-            new ServiceLocatorArgument(['doctrine' => new Reference(DoctrineTransport::class), 'default' => new Reference(SyncTransport::class)]),
+            new ServiceLocatorArgument(['doctrine' => new Reference(DoctrineTransport::class),
+                'default' => new Reference(SyncTransport::class)]),
         ]));
         $handler = 'Netresearch\NrLlm\Service\Agent\Queue\AgentRunQueuedHandler';
         $builder->setDefinition('messenger.bus.default', (new Definition(MessageBus::class))->setArguments([[
             (new Definition(SendMessageMiddleware::class))->setArguments([new Reference(TransportLocator::class)]),
             (new Definition(HandleMessageMiddleware::class))->setArguments([
-                (new Definition(HandlersLocator::class))->setFactory([self::class, 'handlers'])->setArguments([new Reference('service_container'), $handler]),
+                (new Definition(HandlersLocator::class))->setFactory([self::class,
+                    'handlers'])->setArguments([new Reference('service_container'), $handler]),
                 true,
             ]),
         ]]));
@@ -136,7 +141,8 @@ final class Site
     public static function handlers(ContainerInterface $container, string $handler): HandlersLocator
     {
         return new HandlersLocator([
-            'Netresearch\NrLlm\Service\Agent\Queue\AgentRunQueuedMessage' => [static function (object $message) use ($container, $handler): void {
+            'Netresearch\NrLlm\Service\Agent\Queue\AgentRunQueuedMessage' => [static function (object $message) use ($container,
+                $handler): void {
                 $container->get($handler)($message);
             }],
         ]);

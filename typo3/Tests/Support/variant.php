@@ -35,7 +35,8 @@ $site = Site::build($packages, $more);
 $registry = $site->get(CommandRegistry::class);
 $answer = ['commands' => []];
 foreach ($registry->commands as $name => $command) {
-    $answer['commands'][$name] = ['class' => $registry->get($name)::class, 'schedulable' => $command['schedulable'], 'description' => $command['description']];
+    $answer['commands'][$name] = ['class' => $registry->get($name)::class, 'schedulable' => $command['schedulable'],
+        'description' => $command['description']];
 }
 if (getenv('NRLLM_TYPO3_VARIANT') !== 'none') {
     $runs = $site->get('Netresearch\NrLlm\Service\Tool\AgentRunPersister')->repository;

@@ -16,7 +16,8 @@ final class DoorTest extends TestCase
 {
     protected function setUp(): void
     {
-        $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default'] = ['driver' => 'mysqli', 'host' => 'db', 'user' => 'u', 'password' => 'secret-word', 'dbname' => 'd'];
+        $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default'] = ['driver' => 'mysqli', 'host' => 'db', 'user' => 'u',
+            'password' => 'secret-word', 'dbname' => 'd'];
         (new \ReflectionClass(Door::class))->setStaticPropertyValue('said', []);
     }
 
@@ -32,8 +33,10 @@ final class DoorTest extends TestCase
             [true, null, null, Door::EXTENSION, 'The PHP extension nrllm_runtime ' . phpversion('nrllm_runtime') . ' is loaded.'],
             [true, '/vendor/ffi', null, Door::EXTENSION, 'The PHP extension nrllm_runtime ' . phpversion('nrllm_runtime') . ' is loaded.'],
             [false, '/vendor/ffi', null, Door::FFI, 'The FFI bridge (nrllm-runtime/ffi ' . \NrLlmRuntime::VERSION . ') is used.'],
-            [false, '/vendor/ffi', 'set ffi.enable=true', Door::NONE, 'The FFI bridge (nrllm-runtime/ffi) cannot be used: set ffi.enable=true'],
-            [false, null, null, Door::NONE, 'The package nrllm-runtime/ffi is not installed. Install one of the two (Documentation/Installation.md).'],
+            [false, '/vendor/ffi', 'set ffi.enable=true', Door::NONE,
+                'The FFI bridge (nrllm-runtime/ffi) cannot be used: set ffi.enable=true'],
+            [false, null, null, Door::NONE,
+                'The package nrllm-runtime/ffi is not installed. Install one of the two (Documentation/Installation.md).'],
         ];
         foreach ($cases as [$extension, $folder, $problem, $path, $reason]) {
             $door = $this->door($extension, $folder, $problem);
@@ -78,7 +81,8 @@ final class DoorTest extends TestCase
 
     private function door(bool $extension, ?string $folder, ?string $problem, ?MemoryLogger $log = null): Door
     {
-        return new class($extension, $folder, $problem, new ConnectionSettings(), new RuntimeSettings(new ExtensionConfiguration()), $log ?? new MemoryLogger()) extends Door {
+        return new class($extension, $folder, $problem, new ConnectionSettings(), new RuntimeSettings(new ExtensionConfiguration()),
+            $log ?? new MemoryLogger()) extends Door {
             public function __construct(
                 private readonly bool $extension,
                 private readonly ?string $folder,

@@ -14,7 +14,8 @@ final class OptionsTest extends TestCase
         foreach ([['50', 50], [50, 50], ['+5', 5], [' 7 ', 7], ['007', 7], ['1', 1]] as [$given, $wanted]) {
             self::assertSame($wanted, Options::integer($given, 1), var_export($given, true));
         }
-        foreach (['0', 0, -1, '-1', '1.9', 1.9, '1e3', '', ' ', 'abc', '5x', '0x5', null, true, [], '99999999999999999999', "5\n6"] as $given) {
+        foreach (['0', 0, -1, '-1', '1.9', 1.9, '1e3', '', ' ', 'abc', '5x', '0x5', null, true, [], '99999999999999999999',
+            "5\n6"] as $given) {
             self::assertNull(Options::integer($given, 1), var_export($given, true));
         }
         self::assertSame(0, Options::integer('0', 0));

@@ -20,15 +20,23 @@ final class RepositoryShapeTest extends TestCase
         $known = (string)file_get_contents(dirname(__DIR__) . '/Fixtures/NrLlm/Classes/Service/Tool/AgentRunRepositoryInterface.php');
         $cases = [
             // what is changed => what is said
-            ['public function claimQueued(int $runUid, string $claimedBy', 'public function claimQueued(string $runUid, string $claimedBy', ['claimQueued(string $runUid, string $claimedBy, int $leaseExpires): bool is not what was expected.']],
-            ['renewLease(int $runUid, string $claimedBy, int $leaseExpires): bool', 'renewLease(int $runUid, string $claimedBy, int $leaseExpires): int', ['renewLease(int $runUid, string $claimedBy, int $leaseExpires): int is not what was expected.']],
-            ['requeue(int $runUid, string $claimedBy): bool', 'requeue(int $runUid, string $claimedBy, string $why = \'\'): bool', ['requeue(int $runUid, string $claimedBy, string $why): bool is not what was expected.']],
-            ['requeueStale(int $runUid, int $now)', 'requeueStale(int $runUid, int $before)', ['requeueStale(int $runUid, int $before): bool is not what was expected.']],
-            ['    public function deadLetterStale(int $runUid, int $now, string $terminationReason): bool;', '', ['deadLetterStale() is gone.']],
-            ['claimForResume(int $runUid, string $claimedBy, int $leaseExpires)', 'claimForResume(int $runUid)', ['claimForResume(int $runUid): bool is not what was expected.']],
+            ['public function claimQueued(int $runUid, string $claimedBy', 'public function claimQueued(string $runUid, string $claimedBy',
+                ['claimQueued(string $runUid, string $claimedBy, int $leaseExpires): bool is not what was expected.']],
+            ['renewLease(int $runUid, string $claimedBy, int $leaseExpires): bool',
+                'renewLease(int $runUid, string $claimedBy, int $leaseExpires): int',
+                ['renewLease(int $runUid, string $claimedBy, int $leaseExpires): int is not what was expected.']],
+            ['requeue(int $runUid, string $claimedBy): bool', 'requeue(int $runUid, string $claimedBy, string $why = \'\'): bool',
+                ['requeue(int $runUid, string $claimedBy, string $why): bool is not what was expected.']],
+            ['requeueStale(int $runUid, int $now)', 'requeueStale(int $runUid, int $before)',
+                ['requeueStale(int $runUid, int $before): bool is not what was expected.']],
+            ['    public function deadLetterStale(int $runUid, int $now, string $terminationReason): bool;', '',
+                ['deadLetterStale() is gone.']],
+            ['claimForResume(int $runUid, string $claimedBy, int $leaseExpires)', 'claimForResume(int $runUid)',
+                ['claimForResume(int $runUid): bool is not what was expected.']],
             ['finishRun(int $runUid, ', 'finishRun(string $uuid, ', ['finishRun(string $uuid, string $status']],
             // handed on: nothing is expected of them
-            ['claimForResume(int $runUid, string $claimedBy, int $leaseExpires)', 'claimForResume(int $runUid, string $claimedBy, int $leaseExpires, bool $force = false)', []],
+            ['claimForResume(int $runUid, string $claimedBy, int $leaseExpires)',
+                'claimForResume(int $runUid, string $claimedBy, int $leaseExpires, bool $force = false)', []],
             ['suspendRun(int $runUid, string $stateJson): bool', 'suspendRun(int $runUid, string $stateJson): string', []],
             ['public function maxEventSequence(int $runUid): int;', '', []],
         ];

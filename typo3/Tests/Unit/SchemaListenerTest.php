@@ -19,7 +19,8 @@ final class SchemaListenerTest extends TestCase
         (new OfferKeyOnlyToExistingTable())($event);
         self::assertNotContains($own, $event->getSqlData());
         self::assertCount(2, $event->getSqlData());
-        foreach (["CREATE TABLE tx_nrllm_agentrun (\n uid int\n);", 'create table if not exists `tx_nrllm_agentrun` (uid int);'] as $declared) {
+        foreach (["CREATE TABLE tx_nrllm_agentrun (\n uid int\n);",
+            'create table if not exists `tx_nrllm_agentrun` (uid int);'] as $declared) {
             $event = new AlterTableDefinitionStatementsEvent([$pages, $own, $declared]);
             (new OfferKeyOnlyToExistingTable())($event);
             self::assertSame([$pages, $own, $declared], $event->getSqlData());

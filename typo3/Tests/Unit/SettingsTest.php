@@ -12,7 +12,8 @@ use TYPO3\CMS\Core\Configuration\ExtensionConfiguration;
 
 final class SettingsTest extends TestCase
 {
-    private const PLAIN = ['driver' => 'mysqli', 'host' => 'db', 'port' => 3306, 'user' => 'u', 'password' => 'p@ss:w/o#rd?%41&+ ü', 'dbname' => 'd', 'charset' => 'utf8mb4'];
+    private const PLAIN = ['driver' => 'mysqli', 'host' => 'db', 'port' => 3306, 'user' => 'u', 'password' => 'p@ss:w/o#rd?%41&+ ü',
+        'dbname' => 'd', 'charset' => 'utf8mb4'];
 
     protected function tearDown(): void
     {
@@ -21,7 +22,8 @@ final class SettingsTest extends TestCase
 
     public function testTheSettingsOfTheMappedConnectionAreHandedOver(): void
     {
-        $settings = self::with(['Default' => ['driver' => 'pdo_pgsql'], 'Runs' => self::PLAIN], ['tx_nrllm_agentrun' => 'Runs', 'pages' => 'Default']);
+        $settings = self::with(['Default' => ['driver' => 'pdo_pgsql'], 'Runs' => self::PLAIN],
+            ['tx_nrllm_agentrun' => 'Runs', 'pages' => 'Default']);
         self::assertSame('Runs', $settings->connectionName());
         self::assertSame(self::PLAIN, $settings->forRuntime());
         self::assertTrue($settings->isSupported());
@@ -34,11 +36,13 @@ final class SettingsTest extends TestCase
     public function testEveryKeyThatMattersIsHandedOverAsItIsWritten(): void
     {
         $given = self::PLAIN + [
-            'unix_socket' => '/run/mysqld/mysqld.sock', 'ssl_ca' => '/ca.pem', 'ssl_cert' => '/c.pem', 'ssl_key' => '/k.pem', 'ssl_capath' => '/cas', 'ssl_cipher' => 'X',
+            'unix_socket' => '/run/mysqld/mysqld.sock', 'ssl_ca' => '/ca.pem', 'ssl_cert' => '/c.pem', 'ssl_key' => '/k.pem',
+                'ssl_capath' => '/cas', 'ssl_cipher' => 'X',
             'driverOptions' => ['flags' => 2048, 1009 => '/ca.pem', 1014 => false],
         ];
         $not = [
-            'initCommands' => "SET sql_mode=''", 'wrapperClass' => 'X', 'persistent' => true, 'tableoptions' => ['charset' => 'utf8'], 'defaultTableOptions' => [],
+            'initCommands' => "SET sql_mode=''", 'wrapperClass' => 'X', 'persistent' => true, 'tableoptions' => ['charset' => 'utf8'],
+                'defaultTableOptions' => [],
             'driverMiddlewares' => [], 'collate' => 'x', 'url' => '',
         ];
         self::assertSame($given, self::with(['Default' => $given + $not], null)->forRuntime());
@@ -47,9 +51,11 @@ final class SettingsTest extends TestCase
     public function testPortsAndUrls(): void
     {
         self::assertSame(3307, self::with(['Default' => ['port' => '3307'] + self::PLAIN], null)->forRuntime()['port']);
-        $settings = self::with(['Default' => ['url' => 'pdo-mysql://web:s%40crt@db2:3310/site?charset=utf8mb4&unix_socket=/s'] + self::PLAIN], null)->forRuntime();
+        $settings = self::with(['Default' => ['url' => 'pdo-mysql://web:s%40crt@db2:3310/site?charset=utf8mb4&unix_socket=/s']
+            + self::PLAIN], null)->forRuntime();
         self::assertSame(
-            ['driver' => 'pdo_mysql', 'host' => 'db2', 'port' => 3310, 'user' => 'web', 'password' => 's@crt', 'dbname' => 'site', 'charset' => 'utf8mb4', 'unix_socket' => '/s'],
+            ['driver' => 'pdo_mysql', 'host' => 'db2', 'port' => 3310, 'user' => 'web', 'password' => 's@crt', 'dbname' => 'site',
+                'charset' => 'utf8mb4', 'unix_socket' => '/s'],
             $settings,
         );
         try {
@@ -112,18 +118,26 @@ final class SettingsTest extends TestCase
         $default = self::settings(null);
         self::assertSame(
             [true, 60, 3600, 86400, 'caller', 'php', '', []],
-            [$default->keepsLeases(), $default->leaseSeconds(), $default->maxSilentSeconds(), $default->maxSeconds(), $default->clock(), $default->fallback(), $default->transport(), $default->problems()],
+            [$default->keepsLeases(), $default->leaseSeconds(), $default->maxSilentSeconds(), $default->maxSeconds(), $default->clock(),
+                $default->fallback(), $default->transport(), $default->problems()],
         );
-        self::assertSame(['table' => 'tx_nrllm_agentrun', 'clock' => 'caller', 'connectTimeoutMs' => 3000, 'queryTimeoutMs' => 5000], $default->forRuntime());
-        $set = self::settings(['keeper' => '0', 'leaseSeconds' => '30', 'maxSilentSeconds' => 600, 'maxSeconds' => ' 7200 ', 'clock' => 'database', 'fallback' => 'none', 'transport' => ' doctrine ']);
+        self::assertSame(['table' => 'tx_nrllm_agentrun', 'clock' => 'caller', 'connectTimeoutMs' => 3000, 'queryTimeoutMs' => 5000],
+            $default->forRuntime());
+        $set = self::settings(['keeper' => '0', 'leaseSeconds' => '30', 'maxSilentSeconds' => 600, 'maxSeconds' => ' 7200 ',
+            'clock' => 'database', 'fallback' => 'none', 'transport' => ' doctrine ']);
         self::assertSame(
             [false, 30, 600, 7200, 'database', 'none', 'doctrine', []],
-            [$set->keepsLeases(), $set->leaseSeconds(), $set->maxSilentSeconds(), $set->maxSeconds(), $set->clock(), $set->fallback(), $set->transport(), $set->problems()],
+            [$set->keepsLeases(), $set->leaseSeconds(), $set->maxSilentSeconds(), $set->maxSeconds(), $set->clock(), $set->fallback(),
+                $set->transport(), $set->problems()],
         );
-        $wrong = self::settings(['leaseSeconds' => 'long', 'maxSilentSeconds' => '0', 'clock' => 'wall', 'fallback' => 'maybe', 'queryTimeoutMs' => '-4']);
-        self::assertSame([60, 3600, 'caller', 'php', 5000], [$wrong->leaseSeconds(), $wrong->maxSilentSeconds(), $wrong->clock(), $wrong->fallback(), $wrong->forRuntime()['queryTimeoutMs']]);
+        $wrong = self::settings(['leaseSeconds' => 'long', 'maxSilentSeconds' => '0', 'clock' => 'wall', 'fallback' => 'maybe',
+            'queryTimeoutMs' => '-4']);
+        self::assertSame([60, 3600, 'caller', 'php', 5000],
+            [$wrong->leaseSeconds(), $wrong->maxSilentSeconds(), $wrong->clock(), $wrong->fallback(),
+            $wrong->forRuntime()['queryTimeoutMs']]);
         self::assertCount(5, $wrong->problems());
-        self::assertSame('The extension setting leaseSeconds must be a whole number from 2 to 86400; 60 is used instead.', $wrong->problems()[0]);
+        self::assertSame('The extension setting leaseSeconds must be a whole number from 2 to 86400; 60 is used instead.',
+            $wrong->problems()[0]);
     }
 
     public function testTheTemplateOffersWhatIsReadWithTheSameDefaults(): void
@@ -131,10 +145,12 @@ final class SettingsTest extends TestCase
         $template = (string)file_get_contents(dirname(__DIR__, 2) . '/ext_conf_template.txt');
         preg_match_all('/^(\w+) =[ ]*(.*)$/m', $template, $found);
         $values = array_combine($found[1], $found[2]);
-        self::assertSame(['keeper', 'leaseSeconds', 'maxSilentSeconds', 'maxSeconds', 'clock', 'fallback', 'transport', 'connectTimeoutMs', 'queryTimeoutMs'], array_keys($values));
+        self::assertSame(['keeper', 'leaseSeconds', 'maxSilentSeconds', 'maxSeconds', 'clock', 'fallback', 'transport', 'connectTimeoutMs',
+            'queryTimeoutMs'], array_keys($values));
         $default = self::settings(null);
         $read = self::settings($values);
-        foreach (['keepsLeases', 'leaseSeconds', 'maxSilentSeconds', 'maxSeconds', 'clock', 'fallback', 'transport', 'forRuntime', 'problems'] as $method) {
+        foreach (['keepsLeases', 'leaseSeconds', 'maxSilentSeconds', 'maxSeconds', 'clock', 'fallback', 'transport', 'forRuntime',
+            'problems'] as $method) {
             self::assertSame($default->{$method}(), $read->{$method}(), $method);
         }
     }
