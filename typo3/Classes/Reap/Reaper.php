@@ -16,8 +16,9 @@ final class Reaper
 {
     /** Runs that one call of the runtime handles, so that a terminal sees progress. */
     private const CHUNK = 200;
-    /** Listings of one tick: unreadable runs do not use the limit up, and the search for readable ones behind them is bounded. */
+    /** Unreadable runs do not use the limit up, and the search for readable ones behind them is bounded: so many listings of so many. */
     private const LISTINGS = 20;
+    private const LISTED = 50;
 
     public function __construct(
         private readonly Door $door,
@@ -78,9 +79,8 @@ final class Reaper
         $found = ['requeued' => [], 'deadLettered' => [], 'skipped' => []];
         $seen = [];
         for ($listing = 0; $listing < self::LISTINGS; $listing++) {
-            $wanted = $limit - count($found['requeued']) - count($found['deadLettered']);
-            $options = ['dryRun' => true] + ($seen !== [] ? ['except' => array_keys($seen)] : []);
-            $report = $runtime->reap($wanted, null, $options);
+            $options = ['dryRun' => true] + ($seen !== [] ? ['except' => $seen] : []);
+            $report = $runtime->reap(max(self::LISTED, $limit - self::count($found)), null, $options);
             $tally->hasMore = $report->hasMore();
             foreach ($report->skipped() as $entry) {
                 // Those of this tick's own exceptions are known already.
@@ -88,27 +88,43 @@ final class Reaper
                     $found['skipped'][] = $entry;
                 }
             }
-            foreach (['requeued' => $report->requeued(), 'deadLettered' => $report->deadLettered()] as $list => $entries) {
-                foreach ($entries as $entry) {
-                    $seen[$entry['uid']] = true;
-                    $problem = $this->payloads->problem($entry['uid']);
-                    if ($problem === '') {
-                        $found[$list][] = $entry;
-                        continue;
-                    }
-                    $tally->leftAlone[] = ['uid' => $entry['uid'], 'uuid' => $entry['uuid'], 'problem' => $problem];
-                    $this->logger->error('Stale agent run {run} was left alone: {problem}', [
-                        'run' => $entry['uid'], 'uuid' => $entry['uuid'], 'problem' => $problem,
-                    ]);
+            $entries = [];
+            foreach (['requeued' => $report->requeued(), 'deadLettered' => $report->deadLettered()] as $list => $listed) {
+                foreach ($listed as $entry) {
+                    $entries[] = [$entry['leaseExpires'], $entry['uid'], $list, $entry];
                 }
             }
-            $full = count($found['requeued']) + count($found['deadLettered']) >= $limit;
-            if ($full || !$tally->hasMore || ($report->requeued() === [] && $report->deadLettered() === [])) {
+            // The oldest lease first, whatever becomes of the run.
+            usort($entries, static fn(array $left, array $right): int => [$left[0], $left[1]] <=> [$right[0], $right[1]]);
+            foreach ($entries as [, $uid, $list, $entry]) {
+                if (self::count($found) >= $limit) {
+                    $tally->hasMore = true;
+                    break;
+                }
+                $seen[] = $uid;
+                $problem = $this->payloads->problem($uid);
+                if ($problem === '') {
+                    $found[$list][] = $entry;
+                    continue;
+                }
+                $tally->leftAlone[] = ['uid' => $uid, 'uuid' => $entry['uuid'], 'problem' => $problem];
+                $this->logger->error('Stale agent run {run} was left alone: {problem}',
+                    ['run' => $uid, 'uuid' => $entry['uuid'], 'problem' => $problem]);
+            }
+            if (self::count($found) >= $limit || !$tally->hasMore || $entries === []) {
                 break;
             }
         }
 
         return $found;
+    }
+
+    /**
+     * @param array{requeued: list<mixed>, deadLettered: list<mixed>, skipped: list<mixed>} $found
+     */
+    private static function count(array $found): int
+    {
+        return count($found['requeued']) + count($found['deadLettered']);
     }
 
     /**

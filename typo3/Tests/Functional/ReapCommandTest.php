@@ -167,6 +167,20 @@ final class ReapCommandTest extends SiteTestCase
         }
     }
 
+    public function testManyUnreadableRunsDoNotHideAReadableOneBehindThem(): void
+    {
+        for ($i = 0; $i < 120; $i++) {
+            $this->db->stale(['queued_request' => 'nrv1:garbage', 'lease_expires' => time() - 5000 + $i]);
+        }
+        $good = $this->db->stale();
+        $later = $this->db->stale(['lease_expires' => time() - 50]);
+        [$code, $output] = $this->reap(['--limit' => '1', '--format' => 'json']);
+        self::assertSame(1, $code);
+        $document = Schema::check('reap', $output);
+        self::assertSame([1, 120, true], [$document['counts']['requeued'], $document['counts']['leftAlone'], $document['hasMore']]);
+        self::assertSame(['queued', 'running'], [$this->db->row($good)['status'], $this->db->row($later)['status']]);
+    }
+
     public function testADryRunChangesNothingAndTellsTheSame(): void
     {
         $this->db->stale();
