@@ -60,7 +60,10 @@ final class Site
         $builder->compile();
         $class = 'Site' . bin2hex(random_bytes(6));
         $file = sys_get_temp_dir() . '/' . $class . '.php';
-        file_put_contents($file, (new PhpDumper($builder))->dump(['class' => $class]));
+        // As TYPO3 does it: objects of the container are made by a function of its own.
+        $code = (string)preg_replace('/new ([^\(\s]+)\(/', '\TYPO3\CMS\Core\Utility\GeneralUtility::makeInstanceForDi(\\1::class, ',
+            (string)(new PhpDumper($builder))->dump(['class' => $class]));
+        file_put_contents($file, str_replace(', )', ')', $code));
         try {
             require $file;
         } finally {
