@@ -13,11 +13,14 @@ use ext_php_rs::zend::ExecutorGlobals;
 
 use super::convert::{self, Array, Builder, Text, ThrowableArg, bool_option, int, uid_list, unknown_option};
 use super::failure::NrLlmFailure;
+use super::interrupt;
+use super::lease::NrLlmLease;
 use super::recovery::NrLlmRecovery;
 use super::report::NrLlmReapReport;
 use super::throwable;
-use crate::process::identity;
+use crate::process::keep_options::KeepOptions;
 use crate::process::sessions::{self, Key};
+use crate::process::{identity, keeper};
 use crate::run::{LEASE_SECONDS, MAX_REQUEUES, argument, backoff};
 use crate::store::context::Context;
 use crate::store::error::Result;
@@ -118,6 +121,16 @@ impl NrLlmRuntime {
         let uid = argument::run_uid(runUid)?;
         let owner = argument::claimed_by(claimedBy.0)?;
         self.call(async |session, context| lease_state::lease_state(session, context, uid, owner).await.map(|state| state.as_str()))
+    }
+
+    /// Renews a lease, and keeps it renewed by a thread until the result is released or destroyed.
+    #[php(defaults(leaseSeconds = LEASE_SECONDS, options = Array::EMPTY))]
+    fn keep_lease(&self, runUid: i64, claimedBy: Text, leaseSeconds: i64, options: Array) -> PhpResult<NrLlmLease> {
+        let uid = argument::run_uid(runUid)?;
+        let owner = argument::claimed_by(claimedBy.0)?;
+        let keep = KeepOptions::parse(leaseSeconds, &options.entries())?;
+        let on_loss = keep.interrupt_on_loss.then(interrupt::arm);
+        Ok(NrLlmLease::new(keeper::keep(&self.key, &self.options, uid, owner, keep, on_loss)?))
     }
 
     /// Classifies a throwable.
