@@ -432,6 +432,22 @@ fn p21_a_silent_server_costs_the_time_limit_and_the_connection() {
 }
 
 #[test]
+fn p21_a_slow_network_is_no_error() {
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let mut subject = Subject::limits(proxy.endpoint(), database.name(), 10_000, 10_000);
+    let delay = std::time::Duration::from_millis(20);
+    proxy.rule(When::any_command().times(10), Fault::DelayRequest(delay));
+    proxy.rule(When::any_command().always(), Fault::DelayReply(delay));
+    for operation in operations() {
+        let (uid, uuid) = target(&mut database, &operation);
+        let done = (operation.call)(&mut subject, uid, &uuid).unwrap_or_else(|error| panic!("{}: {error:?}", operation.name));
+        assert_eq!(done, (operation.effect)(&mut database, uid), "{}", operation.name);
+    }
+    assert_eq!(proxy.connections(), 1);
+}
+
+#[test]
 fn p21_a_late_reply_is_never_the_answer_to_the_next_question() {
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
