@@ -32,6 +32,16 @@ final class NrLlmFailure implements JsonSerializable, Stringable
     public const UNKNOWN = 'unknown';
 
     /**
+     * Throws: objects of this class are made by the runtime only.
+     *
+     * @throws Error always
+     */
+    public function __construct()
+    {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
+    }
+
+    /**
      * The class.
      *
      * @return self::CONNECTION|self::RATE_LIMIT|self::AUTH|self::CONFIGURATION|self::CLIENT_ERROR|self::SERVER_ERROR|self::CIRCUIT_OPEN|self::UNKNOWN
@@ -74,7 +84,7 @@ final class NrLlmFailure implements JsonSerializable, Stringable
     /**
      * The same as an array, for `json_encode()` and logs.
      *
-     * @return array<string, mixed>
+     * @return array{failureClass: string, retryable: bool, tripsCircuit: bool, errorClass: string, httpStatus: int|null}
      */
     public function jsonSerialize(): array
     {

@@ -20,6 +20,16 @@
 final class NrLlmReapReport implements Countable, JsonSerializable
 {
     /**
+     * Throws: objects of this class are made by the runtime only.
+     *
+     * @throws Error always
+     */
+    public function __construct()
+    {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
+    }
+
+    /**
      * The runs that are queued again; `reason` is null.
      *
      * @return list<ReapedRun>
@@ -40,7 +50,8 @@ final class NrLlmReapReport implements Countable, JsonSerializable
     }
 
     /**
-     * The runs that were left alone; `reason` is `renewed` (no longer stale), `contended` (locked by somebody else) or `excepted`.
+     * The runs that were left alone; `reason` is `renewed` (no longer stale), `contended` (locked by somebody else), `excepted`,
+     * or, with `wakeUp`, `unwakeable` (its uuid does not fit into the message; nothing was written).
      *
      * @return list<ReapedRun>
      */
@@ -74,7 +85,7 @@ final class NrLlmReapReport implements Countable, JsonSerializable
     /**
      * The same as an array, for `json_encode()` and logs.
      *
-     * @return array<string, mixed>
+     * @return array{requeued: list<ReapedRun>, deadLettered: list<ReapedRun>, skipped: list<ReapedRun>, dryRun: bool, hasMore: bool}
      */
     public function jsonSerialize(): array
     {

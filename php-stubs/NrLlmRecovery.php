@@ -17,6 +17,16 @@ final class NrLlmRecovery implements JsonSerializable
     public const LEASE_LOST = 'lease_lost';
 
     /**
+     * Throws: objects of this class are made by the runtime only.
+     *
+     * @throws Error always
+     */
+    public function __construct()
+    {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
+    }
+
+    /**
      * What was written.
      *
      * @return self::REQUEUED|self::DEAD_LETTERED|self::LEASE_LOST
@@ -77,7 +87,15 @@ final class NrLlmRecovery implements JsonSerializable
     /**
      * The same as an array, for `json_encode()` and logs.
      *
-     * @return array<string, mixed>
+     * @return array{
+     *     outcome: self::REQUEUED|self::DEAD_LETTERED|self::LEASE_LOST,
+     *     reason: 'not_retryable'|'retries_exhausted'|null,
+     *     failure: array{failureClass: string, retryable: bool, tripsCircuit: bool, errorClass: string, httpStatus: int|null},
+     *     requeueCount: int<0, max>|null,
+     *     delayMs: int<0, max>|null,
+     *     wokenUp: bool,
+     *     confirmed: bool
+     * }
      */
     public function jsonSerialize(): array
     {

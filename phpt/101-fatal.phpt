@@ -9,38 +9,46 @@ require __DIR__ . '/inc/db.inc';
 $db = new TestDb();
 $uid = $db->running(2000000000);
 $runtime = $db->runtime();
-$ways = [
-    'memory limit' => static function (): void {
+// Without Zend's own allocator (as under valgrind) there is no memory limit: then another fatal error has to do.
+$limited = getenv('USE_ZEND_ALLOC') !== '0';
+function use_up_memory(): never
+{
+    if ($GLOBALS['limited']) {
         ini_set('memory_limit', (string) (memory_get_usage(true) + (4 << 20)));
-        str_repeat('x', 64 << 20);
-    },
-    'memory limit while a report lives' => static function () use ($runtime): void {
+        for ($all = []; ; ) {
+            $all[] = [NrLlmRuntime::classifyFailure(new Exception()), str_repeat('y', 100000)];
+        }
+    }
+    declare_twice();
+}
+/** An error of compilation, which ends the process as the memory limit does: past every frame at once. */
+function declare_twice(): never
+{
+    eval('class Exception {}');
+}
+require __DIR__ . '/inc/provider.inc';
+final class Ending extends Netresearch\NrLlm\Provider\Exception\FallbackChainExhaustedException
+{
+    public function __construct(private readonly Closure $end)
+    {
+        parent::__construct([]);
+    }
+    public function getAttemptErrors(): array
+    {
+        ($this->end)();
+    }
+}
+$ways = [
+    'memory limit' => use_up_memory(...),
+    'memory limit while a report lives' => static function () use ($runtime): never {
         $report = $runtime->reap();
         $failure = NrLlmRuntime::classifyFailure(new Exception());
-        ini_set('memory_limit', (string) (memory_get_usage(true) + (4 << 20)));
-        while (true) {
-            $all[] = [$report, $failure, NrLlmRuntime::classifyFailure(new Exception()), str_repeat('y', 100000)];
-        }
+        use_up_memory();
     },
-    'fatal inside getAttemptErrors' => static function () use ($runtime, $uid): void {
-        require_once __DIR__ . '/inc/provider.inc';
-        $runtime->recoverFailure($uid, 'worker:a', new class ([]) extends Netresearch\NrLlm\Provider\Exception\FallbackChainExhaustedException {
-            public function getAttemptErrors(): array
-            {
-                ini_set('memory_limit', (string) (memory_get_usage(true) + (4 << 20)));
-                return [str_repeat('z', 64 << 20)];
-            }
-        });
-    },
-    'exit inside getAttemptErrors' => static function () use ($runtime, $uid): void {
-        require_once __DIR__ . '/inc/provider.inc';
-        $runtime->recoverFailure($uid, 'worker:a', new class ([]) extends Netresearch\NrLlm\Provider\Exception\FallbackChainExhaustedException {
-            public function getAttemptErrors(): array
-            {
-                exit(7);
-            }
-        });
-    },
+    'compile error' => declare_twice(...),
+    'memory limit inside getAttemptErrors' => static fn () => $runtime->recoverFailure($uid, 'worker:a', new Ending(use_up_memory(...))),
+    'compile error inside getAttemptErrors' => static fn () => $runtime->recoverFailure($uid, 'worker:a', new Ending(declare_twice(...))),
+    'exit inside getAttemptErrors' => static fn () => $runtime->recoverFailure($uid, 'worker:a', new Ending(static fn () => exit(7))),
     'exit' => static function (): never {
         exit(9);
     },
@@ -62,7 +70,9 @@ var_dump($db->row($uid)['status']);
 --EXPECT--
 memory limit: 255
 memory limit while a report lives: 255
-fatal inside getAttemptErrors: 255
+compile error: 255
+memory limit inside getAttemptErrors: 255
+compile error inside getAttemptErrors: 255
 exit inside getAttemptErrors: 7
 exit: 9
 string(7) "running"

@@ -25,17 +25,16 @@ seconds_since() {
 # progress LABEL LOG COMMAND...: runs the command with its output in LOG. On a terminal one line shows that it goes on (the time,
 # and the last line of the log); elsewhere nothing is printed. Answers the command's exit code; the log stays for the caller.
 progress() {
-    local label=$1 log=$2 start=$EPOCHREALTIME pid status=0 last width
+    local label=$1 log=$2 start=$EPOCHREALTIME status=0 last width
     shift 2
-    if ! on_terminal; then
-        "$@" >"$log" 2>&1 </dev/null || status=$?
-        return $status
-    fi
+    # In a process group of its own: when the user stops this script, all that the command has started is stopped with it, and before
+    # this script cleans up.
+    set -m
     "$@" >"$log" 2>&1 </dev/null &
-    pid=$!
-    # A stop by the user has to reach the command too: a command in the background of a script ignores Ctrl-C.
-    trap 'kill -TERM '"$pid"' 2>/dev/null; wait '"$pid"' 2>/dev/null; printf "\n"; exit 130' INT TERM
-    while kill -0 "$pid" 2>/dev/null; do
+    PROGRESS_PID=$!
+    set +m
+    trap 'progress_stop; exit 130' INT TERM
+    while on_terminal && kill -0 "$PROGRESS_PID" 2>/dev/null; do
         width=$(($(tput cols 2>/dev/null || echo 80) - ${#label} - 14))
         last=$(tail -c 400 "$log" 2>/dev/null | tr -d '\033' | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 || true)
         [ "$width" -gt 0 ] || width=1
@@ -43,8 +42,21 @@ progress() {
         # Only the rhythm of the display: nothing waits for it to be right.
         sleep 0.3
     done
-    wait "$pid" || status=$?
-    trap - INT TERM
-    printf '\r\033[K'
+    wait "$PROGRESS_PID" || status=$?
+    trap 'exit 130' INT TERM
+    ! on_terminal || printf '\r\033[K'
     return $status
+}
+progress_stop() {
+    trap '' INT TERM
+    kill -TERM -- "-$PROGRESS_PID" 2>/dev/null || true
+    # Those that do not listen get a moment, then no choice.
+    local i
+    for ((i = 0; i < 50; i++)); do
+        kill -0 -- "-$PROGRESS_PID" 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -KILL -- "-$PROGRESS_PID" 2>/dev/null || true
+    wait "$PROGRESS_PID" 2>/dev/null || true
+    ! on_terminal || printf '\n'
 }

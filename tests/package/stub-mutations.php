@@ -19,15 +19,14 @@ $extension = describe_extension();
 /** what is done => [file, what stands there, what stands there instead, the fact that has to be told] */
 $cases = [
     'a wrong default (a number)' => ['NrLlmRuntime', 'reap(int $limit = 50', 'reap(int $limit = 51', 'NrLlmRuntime::reap($limit) default'],
-    'a wrong default (null)' => ['NrLlmRuntime', 'dueRuns(int $limit = 10, ?int $now = null)', 'dueRuns(int $limit = 10, ?int $now = 0)', 'NrLlmRuntime::dueRuns($now) default'],
-    'a wrong default (a constant)' => ['NrLlmRuntime', '$leaseSeconds = self::LEASE_SECONDS', '$leaseSeconds = self::MAX_REQUEUES', 'NrLlmRuntime::keepLease($leaseSeconds) default'],
-    'a default that is missing' => ['NrLlmRuntime', 'array $options = []): NrLlmLease', 'array $options): NrLlmLease', 'NrLlmRuntime::keepLease($options) default'],
+    'a wrong default (null)' => ['NrLlmRuntime', 'reap(int $limit = 50, ?int $now = null', 'reap(int $limit = 50, ?int $now = 0', 'NrLlmRuntime::reap($now) default'],
+    'a default that is missing' => ['NrLlmRuntime', 'array $options = []): NrLlmReapReport', 'array $options): NrLlmReapReport', 'NrLlmRuntime::reap($options) default'],
     'a default too many' => ['NrLlmRuntime', 'cancelRun(string $uuid)', "cancelRun(string \$uuid = '')", 'NrLlmRuntime::cancelRun($uuid) default'],
-    'a missing method' => ['NrLlmLease', 'public function beats(): int', 'public function strokes(): int', 'NrLlmLease::beats()'],
-    'a method too many' => ['NrLlmLease', 'final class NrLlmLease
-{', 'final class NrLlmLease
+    'a missing method' => ['NrLlmFailure', 'public function httpStatus(): ?int', 'public function status(): ?int', 'NrLlmFailure::httpStatus()'],
+    'a method too many' => ['NrLlmReapReport', 'Countable, JsonSerializable
+{', 'Countable, JsonSerializable
 {
-public function extra(): void {}', 'NrLlmLease::extra()'],
+    public function extra(): void {}', 'NrLlmReapReport::extra()'],
     'a wrong return type' => ['NrLlmRuntime', 'backoffMs(int $requeueCount): int', 'backoffMs(int $requeueCount): float', 'NrLlmRuntime::backoffMs() returns'],
     'a return type that is not nullable' => ['NrLlmFailure', 'httpStatus(): ?int', 'httpStatus(): int', 'NrLlmFailure::httpStatus() returns'],
     'a return type that is missing' => ['NrLlmRuntime', 'close(): void', 'close()', 'NrLlmRuntime::close() returns'],

@@ -7,6 +7,7 @@
 mod support;
 
 mod any_bytes;
+mod beats;
 mod clock;
 mod load;
 mod ownership;
@@ -14,6 +15,9 @@ mod process_wide;
 mod reaping;
 mod recovery;
 mod replies;
+mod reports;
 mod shapes;
 mod subject;
 mod support_checks;
+mod waiting;
+mod wakeup;
