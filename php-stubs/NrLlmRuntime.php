@@ -315,11 +315,11 @@ final class NrLlmRuntime
 
     /**
      * Claims the waking of queued runs that nothing woke: due for longer than `$olderThanSeconds`, oldest first. Each is returned at most once
-     * within that time, also to several callers at once.
+     * within that time, also to several callers at once. With `$wakeUp`, a run whose uuid does not fit into the message is left to a call without.
      *
-     * @param int<0, max> $olderThanSeconds how long after its backoff a run counts as stranded
+     * @param int<0, 4294967295> $olderThanSeconds how long after its backoff a run counts as stranded
      * @param positive-int $limit how many at most
-     * @param int<0, 4294967295>|null $now the time to judge by, in unix seconds; null: now
+     * @param int<0, 4294967295>|null $now the time that judges and marks, in unix seconds; null: now
      * @param WakeUp|null $wakeUp the message that wakes a worker, written in the same transaction; without it the caller wakes them
      *
      * @return list<StrandedRun>

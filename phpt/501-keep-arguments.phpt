@@ -34,7 +34,7 @@ echo threads(), " thread\n";
 $db = new TestDb();
 $lease = $db->runtime()->keepLease($db->running(time() + 100), 'worker:a');
 $class = new ReflectionClass($lease);
-var_dump($class->isFinal(), $class->isCloneable(), $class->getProperties());
+var_dump($class->isFinal(), $class->getProperties());
 thrown_class('clone', static fn () => clone $lease);
 thrown_class('serialize', static fn () => serialize($lease));
 thrown_class('new', static fn () => $class->newInstance());
@@ -59,7 +59,7 @@ lease 1: ValueError: $leaseSeconds must be a number of seconds from 2 to %d, 1 g
 {"maxSilentSeconds":null}: ValueError: $options ['maxSilentSeconds'] must be an integer from 1 to 4294967295, null given
 {"maxSeconds":-1}: ValueError: $options ['maxSeconds'] must be from 1 to 4294967295 (no limit is not to be had), -1 given
 {"maxSeconds":9223372036854775807}: ValueError: $options ['maxSeconds'] must be from 1 to 4294967295 (no limit is not to be had), 9223372036854775807 given
-{"interruptOnLoss":1}: ValueError: $options ['interruptOnLoss'] must be a bool, 1 given
+{"interruptOnLoss":1}: ValueError: $options ['interruptOnLoss'] must be a bool, int given
 {"interruptOnLoss":null}: ValueError: $options ['interruptOnLoss'] must be a bool, null given
 {"every":500}: ValueError: $options has the unknown key 'every'; its keys are everyMs, maxSilentSeconds, maxSeconds, interruptOnLoss
 [500]: ValueError: $options has the unknown key '0'; its keys are everyMs, maxSilentSeconds, maxSeconds, interruptOnLoss
@@ -71,11 +71,10 @@ right: {"everyMs":5000,"interruptOnLoss":false}: NrLlmConnectionException
 named: NrLlmConnectionException
 1 thread
 bool(true)
-bool(false)
 array(0) {
 }
 clone: Error
 serialize: Exception
-new: Error
+new: Exception
 property: Error
 LEASE_SECONDS

@@ -93,4 +93,4 @@ a status of a later release: lost, the run is not running, and its status is unk
   step: NrLlmLeaseLostException: the lease of 'worker:a' on run 19 is lost: the run is not running, and its status is unknown to this release
 gone: lost, there is no such run any more, 0
   step: NrLlmLeaseLostException: the lease of 'worker:a' on run 20 is lost: there is no such run any more
-stopped
+held

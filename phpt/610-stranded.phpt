@@ -40,7 +40,7 @@ foreach ([true, false] as $queuedAt) {
     $tell('the rest', $runtime->strandedRuns(300, 50, $now));
     $tell('again', $runtime->strandedRuns(300, 50, $now));
     foreach ($rows() as $name => $row) {
-        $changes = TestDb::changes($before[$name], $row);
+        $changes = str_replace("'", '', TestDb::changes($before[$name], $row));
         $expected = in_array($name, ['first', 'second', 'third'], true) ? "tstamp: {$before[$name]['tstamp']} -> $now\n" : '';
         check($changes === $expected, "$name: $changes");
     }

@@ -8,10 +8,10 @@
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-use ext_php_rs::exception::PhpException;
+use ext_php_rs::exception::throw_with_code;
 use ext_php_rs::ffi::{executor_globals, zend_execute_data, zend_interrupt_function};
-use ext_php_rs::zend::ExecutorGlobals;
 
+use super::exceptions;
 use crate::process::keeper;
 
 /// The engine's handler.
@@ -90,18 +90,14 @@ unsafe extern "C" fn handler(execute_data: *mut zend_execute_data) {
     }
 }
 
+/// Throws what is lost. Where an exception is on its way already (that of a signal handler, or of another lease), the engine makes
+/// it the previous one of ours. It cannot be put off by raising the flag again: the engine would ask before it goes on, for ever.
 fn throw() {
-    if ExecutorGlobals::has_exception() {
-        // Somebody else's is on its way. This one comes after it.
-        raise();
-        return;
-    }
     // Before the leases are asked: a loss that comes now raises again.
     PENDING.store(false, Ordering::Release);
-    if let Some((error, more)) = keeper::take_loss() {
-        if more {
-            raise();
-        }
-        PhpException::from(error).throw();
+    while let Some(error) = keeper::take_loss() {
+        let (message, class) = exceptions::parts(&error);
+        // An error would mean that the class cannot be thrown; ours can.
+        let _ = throw_with_code(class, i32::from(error.code), &message);
     }
 }

@@ -22,7 +22,7 @@ use super::keep_options::KeepOptions;
 use super::lease::{Cell, Lease, Standing, error};
 use super::sessions::{self, GOODBYE, Key, new_runtime};
 use super::signals::{spawn_masked, start_masked};
-use crate::store::beat::{Beat, beat};
+use crate::store::beat::{Beat, End, beat};
 use crate::store::error::{Error, Result};
 use crate::store::options::{Options, Timeouts};
 use crate::store::session::Session;
@@ -129,7 +129,7 @@ pub fn keep(key: &Key, options: &Options, uid: u64, owner: &str, keep: KeepOptio
             sent = clock::now();
             true
         };
-        beat(session, options, uid, owner, keep.lease_seconds, sending).await
+        beat(session, options, uid, owner, keep.lease_seconds, End::Exact, sending).await
     })?;
     if let Beat::NotOwner(state) = first {
         return Err(error(Standing::of(state), uid, owner, None));
@@ -281,13 +281,11 @@ pub fn end_all() {
     }
 }
 
-/// A loss that is to be thrown where `on_loss` was called for it, and whether there are more. Each is answered once, and none
-/// after its lease was released.
-pub fn take_loss() -> Option<(Error, bool)> {
+/// A loss that is to be thrown, after `on_loss` was called for it. Each is answered once, and none after its lease was released.
+pub fn take_loss() -> Option<Error> {
     let inner = lock(&existing()?.inner);
     let now = clock::now();
-    let loss = inner.leases.iter().find_map(|cell| cell.take_loss(now))?;
-    Some((loss, inner.leases.iter().any(|cell| cell.has_loss())))
+    inner.leases.iter().find_map(|cell| cell.take_loss(now))
 }
 
 /// The thread's work: beat the lease whose beat is due, wait for the next one, until there is no lease.
@@ -420,7 +418,7 @@ async fn beat_one(shared: &Shared, kept: &mut [Kept], index: usize, links: &mut 
         };
         let work = async {
             link.retime(timeouts).await?;
-            beat(link, &this.options, this.cell.uid, &this.cell.owner, this.keep.lease_seconds, sending).await
+            beat(link, &this.options, this.cell.uid, &this.cell.owner, this.keep.lease_seconds, End::NeverEarlier, sending).await
         };
         unless(until_nobody_cares(shared, kept), caught(work)).await
     };

@@ -321,11 +321,6 @@ impl Cell {
         Some(self.error(self.standing(now)))
     }
 
-    /// Is there a loss to be thrown?
-    pub(super) fn has_loss(&self) -> bool {
-        self.notice.load(Ordering::Acquire) == notice::DUE
-    }
-
     /// Ends the lease in the holder's name: nobody is interrupted any more.
     pub(super) fn disarm_and_release(&self) {
         self.notice.store(notice::OFF, Ordering::Release);
@@ -537,6 +532,7 @@ mod tests {
     fn a_loss_is_told_once_and_never_after_a_release() {
         static CALLS: AtomicUsize = AtomicUsize::new(0);
         let told = || CALLS.swap(0, Ordering::Relaxed);
+        let due = |cell: &Cell| cell.notice.load(Ordering::Relaxed) == notice::DUE;
         let on_loss: fn() = || {
             CALLS.fetch_add(1, Ordering::Relaxed);
         };
@@ -544,9 +540,9 @@ mod tests {
         let lost = cell(Some(on_loss));
         lost.standing(4_000);
         lost.standing(4_001);
-        assert_eq!((told(), lost.has_loss()), (1, true));
+        assert_eq!((told(), due(&lost)), (1, true));
         assert_eq!(lost.take_loss(4_000).unwrap().kind, Kind::LeaseLost);
-        assert!(lost.take_loss(4_000).is_none() && !lost.has_loss());
+        assert!(lost.take_loss(4_000).is_none() && !due(&lost));
 
         let cancelled = cell(Some(on_loss));
         cancelled.refused(LeaseState::Cancelled);
@@ -555,13 +551,13 @@ mod tests {
         for state in [LeaseState::Completed, LeaseState::Failed, LeaseState::Waiting] {
             let settled = cell(Some(on_loss));
             settled.refused(state);
-            assert_eq!((told(), settled.has_loss()), (0, false));
+            assert_eq!((told(), due(&settled)), (0, false));
         }
 
         let released = cell(Some(on_loss));
         released.disarm_and_release();
         released.standing(9_999);
-        assert_eq!((told(), released.has_loss(), released.standing(9_999)), (0, false, Standing::Released));
+        assert_eq!((told(), due(&released), released.standing(9_999)), (0, false, Standing::Released));
 
         let released_when_lost = cell(Some(on_loss));
         released_when_lost.refused(LeaseState::Taken);
@@ -571,7 +567,7 @@ mod tests {
 
         let polled = cell(None);
         polled.refused(LeaseState::Taken);
-        assert_eq!((told(), polled.has_loss()), (0, false));
+        assert_eq!((told(), due(&polled)), (0, false));
     }
 
     #[test]

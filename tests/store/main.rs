@@ -7,6 +7,7 @@
 mod support;
 
 mod any_bytes;
+mod beats;
 mod clock;
 mod load;
 mod ownership;

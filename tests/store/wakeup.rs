@@ -487,11 +487,13 @@ fn p14_what_is_told_of_a_wake_up_is_true() {
 struct Round {
     name: &'static str,
     prepare: fn(&mut Database) -> Vec<i64>,
-    call: fn(&mut Subject, &[i64]) -> Result<BTreeMap<u64, (bool, bool)>>,
+    call: fn(&mut Subject, &[i64]) -> Result<Told>,
 }
 
 /// What was told of each run: was it requeued (or its waking claimed), and was its wake-up written?
-fn told(report: &nrllm_runtime::store::reap::Report) -> BTreeMap<u64, (bool, bool)> {
+type Told = BTreeMap<u64, (bool, bool)>;
+
+fn told(report: &nrllm_runtime::store::reap::Report) -> Told {
     let requeued = report.requeued.iter().map(|entry| (entry.uid, (true, entry.woken_up)));
     requeued.chain(report.dead_lettered.iter().map(|entry| (entry.uid, (false, false)))).collect()
 }
@@ -635,6 +637,45 @@ fn p13_a_process_that_dies_at_any_statement_strands_no_run() {
     }
     println!("{played} rounds");
     assert!(played >= 200, "{played} rounds");
+}
+
+#[test]
+fn p14_a_second_fault_while_reading_back_strands_no_run() {
+    let mut database = Database::new();
+    for round in rounds() {
+        for first in [Fault::CutAfter, Fault::CutBefore] {
+            // The commands of the second connection: its set-up, the reading back, and what is done again.
+            for command in 1.. {
+                let why = format!("{}, {first:?} at the commit, then at command {command} of the next connection", round.name);
+                let proxy = Proxy::start(database.endpoint());
+                proxy.welcome(Welcome::Serve, 2);
+                proxy.welcome(Welcome::Cut, 1_000);
+                let runs = (round.prepare)(&mut database);
+                proxy.rule(commit(), first.clone());
+                let answered = |kind| !matches!(kind, Command::CloseStatement | Command::Quit);
+                let second = When::command(move |command| command.connection == 1 && answered(command.kind)).nth(command);
+                let rule = proxy.rule(second, if command % 2 == 0 { Fault::CutAfter } else { Fault::CutBefore });
+                let outcome = (round.call)(&mut Subject::through(&proxy, &database), &runs);
+                let hits = rule.hits();
+                drop(proxy);
+                let written = check_invariants(&mut database, &round, &runs, &why);
+                if hits > 0
+                    && let Err(error) = &outcome
+                {
+                    assert!(error.kind == Kind::Connection, "{why}: {error:?}");
+                } else {
+                    let told = outcome.unwrap();
+                    assert!(written[0] != told.is_empty(), "{why}: {told:?}, {written:?}");
+                }
+                database.client().run(&format!("DELETE FROM {RUNS}"));
+                database.client().run(&format!("DELETE FROM {MESSAGES}"));
+                if hits == 0 {
+                    assert!(command > 4, "{why}: there was nothing to break");
+                    break;
+                }
+            }
+        }
+    }
 }
 
 #[test]
