@@ -41,7 +41,9 @@ fn alone() -> MutexGuard<'static, ()> {
 
 fn keepers() -> usize {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
-    tasks.filter(|task| fs::read_to_string(task.as_ref().unwrap().path().join("comm")).is_ok_and(|name| name.trim() == "nrllm-keeper")).count()
+    tasks
+        .filter(|task| fs::read_to_string(task.as_ref().unwrap().path().join("comm")).is_ok_and(|name| name.trim() == "nrllm-keeper"))
+        .count()
 }
 
 /// Waits until something holds.

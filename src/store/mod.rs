@@ -17,6 +17,7 @@ pub mod lease_state;
 pub mod options;
 pub mod outbox;
 pub mod reap;
+mod reap_request;
 pub mod recover;
 pub mod renew;
 pub mod requeue;

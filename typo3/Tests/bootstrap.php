@@ -20,6 +20,11 @@ foreach ([
         exit(2);
     }
 }
+// NRLLM_TYPO3_DOOR=ffi: the bridge in the place of the extension, with the library of NRLLM_FFI_LIBRARY.
+if (getenv('NRLLM_TYPO3_DOOR') === 'ffi') {
+    define('NRLLM_RUNTIME_LIBRARY', (string)getenv('NRLLM_FFI_LIBRARY'));
+    require_once dirname(__DIR__, 2) . '/php-ffi/autoload.php';
+}
 spl_autoload_register(static function (string $class): void {
     $variant = (string)getenv('NRLLM_TYPO3_VARIANT');
     $folders = [

@@ -176,7 +176,9 @@ class Door
         $this->reasons = ['The PHP extension nrllm_runtime is not loaded.'];
         $folder = $this->bridgeFolder();
         if ($folder === null) {
-            $this->reasons[] = 'The package nrllm-runtime/ffi is not installed. Install one of the two (Documentation/Installation.md).';
+            $this->reasons[] = class_exists('NrLlmRuntime')
+                ? 'The class NrLlmRuntime is not that of the package nrllm-runtime/ffi; the stubs for static analysis do not belong on a site.'
+                : 'The package nrllm-runtime/ffi is not installed. Install one of the two (Documentation/Installation.md).';
 
             return self::NONE;
         }

@@ -108,7 +108,8 @@ final class ContainerTest extends SiteTestCase
         if (self::hasProxies()) {
             self::assertCount(1, $answer['log']);
             self::assertStringContainsString('nr_llm\'s own PHP code stays in charge', $answer['log'][0]);
-            self::assertStringContainsString('The PHP extension nrllm_runtime is not loaded.', $answer['log'][0]);
+            self::assertStringContainsString('The PHP extension nrllm_runtime is not loaded. The package nrllm-runtime/ffi is not installed. '
+                . 'Install one of the two (Documentation/Installation.md).', $answer['log'][0]);
         }
     }
 

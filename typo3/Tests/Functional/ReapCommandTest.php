@@ -7,6 +7,7 @@ namespace NrLlmRuntime\Typo3\Tests\Functional;
 use Netresearch\NrLlm\Service\Agent\AgentRuntime;
 use Netresearch\NrLlm\Service\Tool\AgentStateCodec;
 use NrLlmRuntime\Typo3\Tests\Support\Console;
+use NrLlmRuntime\Typo3\Tests\Support\HandProxy;
 use NrLlmRuntime\Typo3\Tests\Support\Process;
 use NrLlmRuntime\Typo3\Tests\Support\Schema;
 use NrLlmRuntime\Typo3\Tests\Support\SiteTestCase;
@@ -15,6 +16,8 @@ use Symfony\Component\Console\Output\NullOutput;
 use Symfony\Component\Console\Output\OutputInterface;
 use Symfony\Component\DependencyInjection\ContainerBuilder;
 use Symfony\Component\Messenger\Bridge\Doctrine\Transport\DoctrineTransport;
+use Symfony\Component\Messenger\MessageBusInterface;
+use Symfony\Component\Messenger\Worker;
 
 /**
  * nrllm:agent:reap on a real server, with the runtime and with Symfony's real messenger.
@@ -73,6 +76,26 @@ final class ReapCommandTest extends SiteTestCase
         $wanted = array_map(fn(int $uid): string => $this->db->row($uid)['uuid'], $runs);
         sort($received);
         self::assertSame($wanted, $received);
+    }
+
+    public function testRunsThatWereReapedAreExecutedByTheMessengersWorker(): void
+    {
+        $this->site(HandProxy::addWhereNeeded(...));
+        $runs = [$this->db->stale(), $this->db->stale()];
+        self::assertSame(0, $this->reap()[0]);
+        $worker = new Worker(['doctrine' => $this->site()->get(DoctrineTransport::class)], $this->site()->get(MessageBusInterface::class));
+        $owners = [];
+        AgentRuntime::$step = function (int $uid) use (&$owners, $worker): void {
+            $owners[$uid] = $this->db->row($uid)['claimed_by'];
+            if (count($owners) === 2) {
+                $worker->stop();
+            }
+        };
+        $worker->run(['sleep' => 0]);
+        foreach ($runs as $uid) {
+            self::assertSame('completed', $this->db->row($uid)['status']);
+            self::assertMatchesRegularExpression('/^worker:.+:' . getmypid() . ':[^:]+$/', $owners[$uid], 'claimed through the seam');
+        }
     }
 
     public function testRunsAreWokenThroughTheBusOneAtATimeWhereThereIsNoOutbox(): void

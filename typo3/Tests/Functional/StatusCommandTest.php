@@ -25,7 +25,8 @@ final class StatusCommandTest extends SiteTestCase
         self::assertSame([0, ''], [$code, $errors], $output);
         self::assertStringContainsString("\n running          1\n", $output);
         self::assertStringContainsString("\n live workers     not judged (nr_llm does not record them)\n", $output);
-        self::assertStringContainsString("\n ok       path: Native runtime by extension. The PHP extension nrllm_runtime ", $output);
+        self::assertStringContainsString("\n ok       path: Native runtime by " . self::door() . '. The PHP extension nrllm_runtime ',
+            $output);
         self::assertStringContainsString("\n ok       command: nrllm:agent:reap is this package's.\n", $output);
         self::assertStringContainsString("\n ok       routing: The message of queued runs goes to \"doctrine\".\n", $output);
         self::assertStringContainsString("\n ok       wake-ups: Wake-ups of the transport \"doctrine\" are written in the requeue's own transaction.\n", $output);
@@ -106,7 +107,7 @@ final class StatusCommandTest extends SiteTestCase
                 [$document['queued'], $document['running'], $document['dead_lettered'], $document['expired_leases'],
                 $document['unknown_queue_wait'], $document['live_workers'], $document['healthy']]);
             self::assertEqualsWithDelta(30, $document['oldest_queue_wait_seconds'], 3);
-            self::assertSame('extension', $document['path']);
+            self::assertSame(self::door(), $document['path']);
             self::assertSame(\NrLlmRuntime::VERSION, $document['versions']['runtime']);
             self::assertSame('13.4.18', $document['versions']['typo3']);
         }

@@ -78,7 +78,7 @@ final class WorkerTest extends SiteTestCase
             $second = $this->db->run(['crdate' => 2]);
             $this->prepare('usleep(300000);');
             [$process, $pipes] = $this->start(['nrllm:agent:work']);
-            self::eventually(fn(): bool => $this->db->row($first)['status'] === 'running', 10, 'the first run begins');
+            self::eventually(fn(): bool => $this->db->row($first)['status'] === 'running', 30, 'the first run begins');
             proc_terminate($process, $signal);
             $output = (string)stream_get_contents($pipes[1]);
             self::assertSame(0, proc_close($process), $output);
@@ -117,7 +117,7 @@ final class WorkerTest extends SiteTestCase
         $uid = $this->db->run();
         $this->prepare('$until = microtime(true) + 8; while (microtime(true) < $until) { usleep(8000000); }', 1);
         [$process, $pipes] = $this->start(['nrllm:agent:work', '--limit=1']);
-        self::eventually(fn(): bool => $this->db->row($uid)['status'] === 'running', 10, 'the run begins');
+        self::eventually(fn(): bool => $this->db->row($uid)['status'] === 'running', 30, 'the run begins');
         while (proc_get_status($process)['running']) {
             [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:reap']);
             self::assertSame(0, $code, $errors);
@@ -136,7 +136,7 @@ final class WorkerTest extends SiteTestCase
         $uid = $this->db->run();
         $this->prepare('usleep(60000000);');
         [$process] = $this->start(['nrllm:agent:work']);
-        self::eventually(fn(): bool => $this->db->row($uid)['status'] === 'running', 10, 'the run begins');
+        self::eventually(fn(): bool => $this->db->row($uid)['status'] === 'running', 30, 'the run begins');
         proc_terminate($process, SIGKILL);
         $killed = microtime(true);
         self::eventually(function () use ($uid): bool {

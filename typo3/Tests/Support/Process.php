@@ -52,7 +52,10 @@ final class Process
     {
         $options = ['-d', 'include_path=' . get_include_path(), '-d', 'date.timezone=UTC', '-d', 'memory_limit=256M', '-d',
             'display_errors=stderr'];
-        if ($withModule) {
+        $byBridge = getenv('NRLLM_TYPO3_DOOR') === 'ffi';
+        if (!$withModule) {
+            $environment['NRLLM_TYPO3_DOOR'] = 'none';
+        } elseif (!$byBridge) {
             $options = [...$options, '-d', 'extension=' . getenv('NRLLM_MODULE')];
         }
         $process = proc_open(

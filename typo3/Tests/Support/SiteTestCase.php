@@ -36,6 +36,7 @@ abstract class SiteTestCase extends TestCase
     protected function tearDown(): void
     {
         $this->site = null;
+        gc_collect_cycles();
         $this->db->drop();
         gc_collect_cycles();
     }
@@ -81,6 +82,14 @@ abstract class SiteTestCase extends TestCase
     protected static function forgetWhatWasSaid(): void
     {
         (new \ReflectionClass(Door::class))->setStaticPropertyValue('said', []);
+    }
+
+    /**
+     * The way to the runtime that this test run uses: extension or ffi.
+     */
+    protected static function door(): string
+    {
+        return getenv('NRLLM_TYPO3_DOOR') === 'ffi' ? 'ffi' : 'extension';
     }
 
     protected static function hasProxies(): bool
