@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// A reaper in plain PHP, for cron: settles the runs of dead workers.
+// A reaper in plain PHP, for cron: settles the runs of dead workers, and wakes what nobody woke.
 //   * * * * * DB_USER=… DB_PASSWORD=… php /path/to/examples/reaper.php
 $runtime = new NrLlmRuntime(['driver' => 'pdo_mysql', 'host' => getenv('DB_HOST') ?: 'localhost', 'unix_socket' => getenv('DB_SOCKET') ?: '',
     'dbname' => getenv('DB_NAME') ?: 'typo3', 'user' => getenv('DB_USER') ?: 'typo3', 'password' => getenv('DB_PASSWORD') ?: '']);
@@ -18,7 +18,13 @@ do {
     }
 } while ($report->hasMore() && count($report) > count($report->skipped()));
 
-/** Tell a worker. With TYPO3's doctrine transport reap() writes the message itself (option wakeUp). */
+// Queued for ten minutes longer than the backoff: the wake-up never came (a crash, a deploy, a full disk).
+foreach ($runtime->strandedRuns(olderThanSeconds: 600) as $run) {
+    echo "stranded {$run['uuid']} for {$run['queuedSeconds']} s\n";
+    wake($run['uuid']);
+}
+
+/** Tell a worker. Nothing to do where workers ask dueRuns(); with TYPO3's message bus, reap() writes the message itself (option wakeUp). */
 function wake(string $uuid): void
 {
 }

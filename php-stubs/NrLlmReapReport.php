@@ -50,7 +50,8 @@ final class NrLlmReapReport implements Countable, JsonSerializable
     }
 
     /**
-     * The runs that were left alone; `reason` is `renewed` (no longer stale), `contended` (locked by somebody else) or `excepted`.
+     * The runs that were left alone; `reason` is `renewed` (no longer stale), `contended` (locked by somebody else), `excepted`,
+     * or, with `wakeUp`, `unwakeable` (its uuid does not fit into the message; nothing was written).
      *
      * @return list<ReapedRun>
      */

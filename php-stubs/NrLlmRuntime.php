@@ -12,6 +12,8 @@
  *
  * Not cloneable, not serializable.
  *
+ * @phpstan-type DueRun array{uid: int, uuid: string, requeueCount: int, queuedSeconds: int}
+ * @phpstan-type StrandedRun array{uid: int, uuid: string, requeueCount: int, queuedSeconds: int, wokenUp: bool}
  * @phpstan-type WakeUp array{table: non-empty-string, queue: non-empty-string, body: non-empty-string, headers: string, placeholder: non-empty-string}
  * @phpstan-type ConnectionArray array{
  *     driver?: 'mysqli'|'pdo_mysql',
@@ -282,6 +284,45 @@ final class NrLlmRuntime
      * @throws NrLlmQueryException when the server refuses the statement
      */
     public function failUndispatched(int $runUid, int $requeueCount, Throwable $error): bool
+    {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
+    }
+
+    /**
+     * Claims the waking of queued runs that nothing woke: due for longer than `$olderThanSeconds`, oldest first. Each is returned at most once
+     * within that time, also to several callers at once. With `$wakeUp`, a run whose uuid does not fit into the message is left to a call without.
+     *
+     * @param int<0, 4294967295> $olderThanSeconds how long after its backoff a run counts as stranded
+     * @param positive-int $limit how many at most
+     * @param int<0, 4294967295>|null $now the time that judges and marks, in unix seconds; null: now
+     * @param WakeUp|null $wakeUp the message that wakes a worker, written in the same transaction; without it the caller wakes them
+     *
+     * @return list<StrandedRun>
+     *
+     * @throws ValueError for an argument out of its range
+     * @throws NrLlmConfigurationException when a table or column is missing, or `$wakeUp` is wrong
+     * @throws NrLlmConnectionException when the server cannot be reached in time
+     * @throws NrLlmQueryException when the server refuses a statement
+     */
+    public function strandedRuns(int $olderThanSeconds, int $limit = 50, ?int $now = null, ?array $wakeUp = null): array
+    {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
+    }
+
+    /**
+     * Queued runs with a stored request whose backoff is over, oldest first, for a worker without a message bus. Takes nothing: the claim decides.
+     *
+     * @param positive-int $limit how many at most
+     * @param int<0, 4294967295>|null $now the time to judge by, in unix seconds; null: now
+     *
+     * @return list<DueRun>
+     *
+     * @throws ValueError for an argument out of its range
+     * @throws NrLlmConfigurationException when the table or a column is missing
+     * @throws NrLlmConnectionException when the server cannot be reached in time
+     * @throws NrLlmQueryException when the server refuses the statement
+     */
+    public function dueRuns(int $limit = 10, ?int $now = null): array
     {
         throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }

@@ -37,11 +37,14 @@ $features = [
     'recover' => static fn (NrLlmRuntime $r): bool => $r->recoverFailure($db->running($now + 60), 'worker:a', new Exception())->outcome() === 'dead_lettered',
     'reap' => static fn (NrLlmRuntime $r): bool => count($r->reap(10, $now, ['only' => [$db->running($now - 60), $db->running($now - 60, ['requeue_count' => 3])]])) === 2,
     'fail undispatched' => static fn (NrLlmRuntime $r): bool => $r->failUndispatched($db->insert(), 0, new Exception()),
+    'stranded' => static fn (NrLlmRuntime $r): bool => $db->insert(['crdate' => 1]) > 0 && count($r->strandedRuns(60, 1)) === 1,
+    'due' => static fn (NrLlmRuntime $r): bool => $db->insert(['crdate' => 2]) > 0 && count($r->dueRuns(1)) === 1,
     'cancel' => static fn (NrLlmRuntime $r): bool => $r->cancelRun($db->row($db->insert())['uuid']),
     'status' => static fn (NrLlmRuntime $r): bool => $r->status()['counts'] !== [],
 ];
 $wakeUps = [
     'reap, with wake-up' => static fn (NrLlmRuntime $r): bool => $r->reap(10, $now, ['only' => [$db->running($now - 60)], 'wakeUp' => $wakeUp])->requeued()[0]['wokenUp'],
+    'stranded, with wake-up' => static fn (NrLlmRuntime $r): bool => $db->insert(['crdate' => 1]) > 0 && $r->strandedRuns(60, 1, null, $wakeUp)[0]['wokenUp'],
 ];
 $try = static function (array $features, bool $told) use ($runtime): void {
     foreach ($features as $name => $feature) {
@@ -72,6 +75,7 @@ $try($features, true);
 --EXPECTF--
 -- with SELECT and UPDATE on the runs
 reap, with wake-up: NrLlm%s
+stranded, with wake-up: NrLlm%s
 -- with SELECT and INSERT on the messages too
 -- without UPDATE
 claim: NrLlmQueryException 1142
@@ -84,5 +88,7 @@ lease state: true
 recover: NrLlmQueryException 1142
 reap: NrLlmQueryException 1142
 fail undispatched: NrLlmQueryException 1142
+stranded: NrLlmQueryException 1142
+due: true
 cancel: NrLlmQueryException 1142
 status: true

@@ -1,8 +1,8 @@
 # Facts about the PHP that is used: its binary, its run-tests.php, the arguments that load what a test needs. Sourced after common.sh.
 # shellcheck shell=bash
-PHP=${PHP:-php}
-PHP=$(command -v "$PHP") || die "there is no $PHP on this machine: run bin/setup"
-export PHP
+# Not exported unless the caller did: cargo builds PHP's bindings anew whenever the variables PHP and PHP_CONFIG change.
+PHP_GIVEN=${PHP:-}
+PHP=$(command -v "${PHP:-php}") || die "there is no ${PHP_GIVEN:-php} on this machine: run bin/setup"
 
 # php-config of the same PHP: Debian names it by version, and the unversioned one may belong to another.
 php_config() {
@@ -15,6 +15,16 @@ php_config() {
         fi
     done
     die "there is no php-config for PHP $version ($PHP): install its development package (bin/setup does it on Debian)"
+}
+
+# Tells the build which PHP to build for, where that is another than what it finds by itself.
+php_for_cargo() {
+    local config found
+    config=$(php_config)
+    found=$(command -v php-config || true)
+    if [ -n "$PHP_GIVEN" ] || [ -z "$found" ] || [ "$(realpath "$config")" != "$(realpath "$found")" ]; then
+        export PHP PHP_CONFIG=$config
+    fi
 }
 
 # run-tests.php has to be of the PHP that is tested. Debian keeps one for each API version, others one for each prefix.

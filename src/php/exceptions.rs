@@ -85,10 +85,15 @@ fn class_of(kind: Kind) -> &'static ClassEntry {
 
 impl From<Error> for PhpException {
     fn from(error: Error) -> Self {
-        // A NUL byte would end the message (a driver may quote one).
-        let message = error.message.replace('\0', "\\0");
-        Self::new(message, i32::from(error.code), class_of(error.kind))
+        let (message, class) = parts(&error);
+        Self::new(message, i32::from(error.code), class)
     }
+}
+
+/// The message and the class of an error's exception.
+pub(super) fn parts(error: &Error) -> (String, &'static ClassEntry) {
+    // A NUL byte would end the message (a driver may quote one).
+    (error.message.replace('\0', "\\0"), class_of(error.kind))
 }
 
 impl From<ArgumentError> for PhpException {

@@ -4,6 +4,8 @@
 mod convert;
 mod exceptions;
 mod failure;
+mod interrupt;
+mod lease;
 mod recovery;
 mod report;
 mod runtime;
@@ -16,12 +18,12 @@ use ext_php_rs::prelude::*;
 use ext_php_rs::zend::ModuleEntry;
 use ext_php_rs::{info_table_end, info_table_row, info_table_start};
 
-use crate::process::sessions;
+use crate::process::{keeper, sessions};
 
 /// The name that PHP knows the extension by.
 const EXTENSION: &str = "nrllm_runtime";
 
-/// MINIT: classes and nothing else. No thread, socket, file or runtime is made here: PHP-FPM forks afterwards.
+/// MINIT: classes and the chained interrupt handler, nothing else. No thread, socket, file or runtime is made here: PHP-FPM forks afterwards.
 ///
 /// # Safety
 ///
@@ -30,6 +32,7 @@ unsafe extern "C" fn startup(_type: i32, _module: i32) -> i32 {
     let registered = catch_unwind(|| {
         throwable::prepare();
         sensitive::module_started();
+        interrupt::module_started();
         exceptions::register()
     });
     match registered {
@@ -48,14 +51,22 @@ unsafe extern "C" fn request_startup(_type: i32, _module: i32) -> i32 {
     0
 }
 
-/// RSHUTDOWN: user code has ended, so the connections of this process are closed, without waiting for the server.
+/// RSHUTDOWN: user code has ended, so the request's leases end and the connections of this process are closed, in bounded time and
+/// without waiting for the server.
 ///
 /// # Safety
 ///
 /// Called by the engine alone, on the PHP thread.
 unsafe extern "C" fn request_shutdown(_type: i32, _module: i32) -> i32 {
-    let _ = catch_unwind(sessions::close_all);
+    let _ = catch_unwind(end_everything);
     0
+}
+
+/// Nothing of this request lives on: first no interrupt, then no beat, then no connection.
+fn end_everything() {
+    interrupt::request_ended();
+    keeper::end_all();
+    sessions::close_all();
 }
 
 /// MSHUTDOWN: a last best effort; normally everything is closed by now.
@@ -64,7 +75,10 @@ unsafe extern "C" fn request_shutdown(_type: i32, _module: i32) -> i32 {
 ///
 /// Called by the engine alone.
 unsafe extern "C" fn shutdown(_type: i32, _module: i32) -> i32 {
-    let _ = catch_unwind(sessions::close_all);
+    let _ = catch_unwind(|| {
+        end_everything();
+        interrupt::module_ended();
+    });
     0
 }
 
@@ -93,6 +107,7 @@ fn get_module(module: ModuleBuilder) -> ModuleBuilder {
         .request_shutdown_function(request_shutdown)
         .info_function(info)
         .class::<failure::NrLlmFailure>()
+        .class::<lease::NrLlmLease>()
         .class::<recovery::NrLlmRecovery>()
         .class::<report::NrLlmReapReport>()
         .class::<runtime::NrLlmRuntime>()

@@ -13,11 +13,14 @@ use ext_php_rs::zend::ExecutorGlobals;
 
 use super::convert::{self, Array, Builder, Text, ThrowableArg, bool_option, int, uid_list, unknown_option};
 use super::failure::NrLlmFailure;
+use super::interrupt;
+use super::lease::NrLlmLease;
 use super::recovery::NrLlmRecovery;
 use super::report::NrLlmReapReport;
 use super::throwable;
-use crate::process::identity;
+use crate::process::keep_options::KeepOptions;
 use crate::process::sessions::{self, Key};
+use crate::process::{identity, keeper};
 use crate::run::{LEASE_SECONDS, MAX_REQUEUES, argument, backoff};
 use crate::store::context::Context;
 use crate::store::error::Result;
@@ -26,7 +29,7 @@ use crate::store::options::Options;
 use crate::store::reap::{self, Request};
 use crate::store::session::Session;
 use crate::store::settings::ConnectionSettings;
-use crate::store::{cancel, claim, dead_letter, fence, lease_state, recover, renew, requeue, status, undispatched};
+use crate::store::{cancel, claim, dead_letter, due, fence, lease_state, recover, renew, requeue, status, stranded, undispatched};
 
 /// The lease, retry and reaping protocol of `nr_llm`'s agent runs.
 #[php_class]
@@ -120,6 +123,16 @@ impl NrLlmRuntime {
         self.call(async |session, context| lease_state::lease_state(session, context, uid, owner).await.map(|state| state.as_str()))
     }
 
+    /// Renews a lease, and keeps it renewed by a thread until the result is released or destroyed.
+    #[php(defaults(leaseSeconds = LEASE_SECONDS, options = Array::EMPTY))]
+    fn keep_lease(&self, runUid: i64, claimedBy: Text, leaseSeconds: i64, options: Array) -> PhpResult<NrLlmLease> {
+        let uid = argument::run_uid(runUid)?;
+        let owner = argument::claimed_by(claimedBy.0)?;
+        let keep = KeepOptions::parse(leaseSeconds, &options.entries())?;
+        let on_loss = keep.interrupt_on_loss.then(interrupt::arm);
+        Ok(NrLlmLease::new(keeper::keep(&self.key, &self.options, uid, owner, keep, on_loss)?))
+    }
+
     /// Classifies a throwable.
     fn classify_failure(error: ThrowableArg) -> NrLlmFailure {
         NrLlmFailure::new(throwable::failure(&error))
@@ -175,6 +188,37 @@ impl NrLlmRuntime {
         self.call(async |session, context| undispatched::fail_undispatched(session, context, uid, count, &error_class).await)
     }
 
+    /// Claims the waking of queued runs that nothing woke.
+    #[php(defaults(limit = 50))]
+    fn stranded_runs(&self, olderThanSeconds: i64, limit: i64, now: Option<i64>, wakeUp: Option<Array>) -> PhpResult<ZBox<ZendHashTable>> {
+        let request = stranded::Request {
+            older_than_seconds: argument::age_seconds("olderThanSeconds", olderThanSeconds)?,
+            limit: argument::limit(limit)?,
+            now: now.map(argument::now).transpose()?,
+            wake_up: wakeUp.map(|template| convert::wake_up(&template.entries())).transpose()?,
+        };
+        let runs = self.call(async |session, context| stranded::stranded_runs(session, context, &request).await)?;
+        let mut list = Builder::with_capacity(runs.len());
+        for run in runs {
+            let row = queued_run(5, run.uid, &run.uuid, run.requeue_count, run.queued_seconds)?.set("wokenUp", run.woken_up)?;
+            list.push(row.finish())?;
+        }
+        Ok(list.finish())
+    }
+
+    /// Queued runs whose backoff is over.
+    #[php(defaults(limit = 10))]
+    fn due_runs(&self, limit: i64, now: Option<i64>) -> PhpResult<ZBox<ZendHashTable>> {
+        let limit = argument::limit(limit)?;
+        let now = now.map(argument::now).transpose()?;
+        let runs = self.call(async |session, context| due::due_runs(session, context, limit, now).await)?;
+        let mut list = Builder::with_capacity(runs.len());
+        for run in runs {
+            list.push(queued_run(4, run.uid, &run.uuid, run.requeue_count, run.queued_seconds)?.finish())?;
+        }
+        Ok(list.finish())
+    }
+
     /// Cancels a run that has not ended.
     fn cancel_run(&self, uuid: Text) -> PhpResult<bool> {
         let uuid = argument::uuid(uuid.0)?;
@@ -227,6 +271,15 @@ impl NrLlmRuntime {
     fn close(&self) {
         sessions::close(&self.key);
     }
+}
+
+/// What is told of a queued run.
+fn queued_run(fields: usize, uid: u64, uuid: &str, requeue_count: u32, queued_seconds: i64) -> PhpResult<Builder> {
+    Builder::with_capacity(fields)
+        .set("uid", int(uid))?
+        .set("uuid", uuid)?
+        .set("requeueCount", i64::from(requeue_count))?
+        .set("queuedSeconds", queued_seconds)
 }
 
 impl NrLlmRuntime {

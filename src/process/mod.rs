@@ -1,8 +1,15 @@
-//! What lives as long as a process: the sessions and their runtimes, the fork check, identities.
+//! What lives as long as a process: the sessions and their runtimes, the keeper of leases, the fork check,
+//! identities.
 //!
 //! Everything here is tagged with the process that made it. After a fork the child forgets what it inherited, never closes,
 //! flushes or deregisters it, and makes its own (rule 20).
 
+mod beats;
+mod clock;
+mod fork;
 pub mod identity;
+pub mod keep_options;
+pub mod keeper;
+pub mod lease;
 pub mod sessions;
 pub mod signals;

@@ -14,7 +14,7 @@ use crate::store::session::Session;
 use crate::store::settings::ConnectionSettings;
 
 /// How long an orderly goodbye may take. It is one small packet into a socket's buffer: no reply is waited for.
-const GOODBYE: Duration = Duration::from_millis(50);
+pub(super) const GOODBYE: Duration = Duration::from_millis(50);
 
 /// What distinguishes sessions.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,5 +1,7 @@
 //! Lease state: why a lease is held or lost. A plain read on the session's own connection: it never queues behind a row lock.
 
+use mysql_async::Row;
+
 use super::context::{Context, OWNED};
 use super::error::Result;
 use super::row::{flag, text};
@@ -59,20 +61,25 @@ pub async fn lease_state(session: &mut Session, context: Context<'_>, uid: u64, 
         facts.check_storable("claimed_by", "claimedBy", owner)?;
         let sql = format!("SELECT status, {OWNED} FROM {} WHERE uid = ?", context.quoted());
         let rows = session.query(&sql, params![owner, uid]).await?;
-        let Some(mut row) = rows.into_iter().next() else {
-            return Ok(LeaseState::Gone);
-        };
-        let owned = flag(&mut row, 1)?;
-        Ok(match Status::parse(&text(&mut row, 0)?) {
-            Some(Status::Running) if owned => LeaseState::Held,
-            Some(Status::Running) => LeaseState::Taken,
-            Some(Status::Queued) => LeaseState::Requeued,
-            Some(Status::WaitingForApproval | Status::WaitingForInput) => LeaseState::Waiting,
-            Some(Status::Cancelled) => LeaseState::Cancelled,
-            Some(Status::Completed) => LeaseState::Completed,
-            Some(Status::Failed) => LeaseState::Failed,
-            None => LeaseState::Other,
-        })
+        of_row(rows.into_iter().next())
     })
     .await
+}
+
+/// What a row of (`status`, is it the owner's?) says.
+pub(super) fn of_row(row: Option<Row>) -> Result<LeaseState> {
+    let Some(mut row) = row else {
+        return Ok(LeaseState::Gone);
+    };
+    let owned = flag(&mut row, 1)?;
+    Ok(match Status::parse(&text(&mut row, 0)?) {
+        Some(Status::Running) if owned => LeaseState::Held,
+        Some(Status::Running) => LeaseState::Taken,
+        Some(Status::Queued) => LeaseState::Requeued,
+        Some(Status::WaitingForApproval | Status::WaitingForInput) => LeaseState::Waiting,
+        Some(Status::Cancelled) => LeaseState::Cancelled,
+        Some(Status::Completed) => LeaseState::Completed,
+        Some(Status::Failed) => LeaseState::Failed,
+        None => LeaseState::Other,
+    })
 }

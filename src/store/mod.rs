@@ -3,11 +3,12 @@
 //! Every operation is a function of a [`session::Session`] and a [`context::Context`]. Its arguments are checked before any
 //! SQL, its guard stands in the one statement that writes, and what it answers comes from the number of matched rows.
 
+pub mod beat;
 pub mod cancel;
 pub mod claim;
 pub mod context;
 pub mod dead_letter;
-mod due;
+pub mod due;
 pub mod error;
 pub mod fence;
 mod guarded;
@@ -24,5 +25,6 @@ pub mod server;
 pub mod session;
 pub mod settings;
 pub mod status;
+pub mod stranded;
 pub mod table;
 pub mod undispatched;

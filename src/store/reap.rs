@@ -12,7 +12,7 @@ use mysql_async::Params;
 use super::context::{Context, HAS_REQUEST, uid_list};
 use super::dead_letter;
 use super::error::{Error, Fate, Result};
-use super::outbox::{self, WakeUp};
+use super::outbox::{self, Available, WakeUp, Written};
 use super::requeue;
 use super::row::{bytes, count, flag, signed, text, unsigned};
 use super::server::Locking;
@@ -47,6 +47,8 @@ pub enum Skip {
     Contended,
     /// It was to be left alone.
     Excepted,
+    /// Its uuid cannot take the placeholder's place in the message that was to be written with its requeue.
+    Unwakeable,
 }
 
 impl Skip {
@@ -57,6 +59,7 @@ impl Skip {
             Self::Renewed => "renewed",
             Self::Contended => "contended",
             Self::Excepted => "excepted",
+            Self::Unwakeable => "unwakeable",
         }
     }
 }
@@ -120,6 +123,21 @@ struct Judged {
     has_request: bool,
 }
 
+/// What an attempt at a chunk has come to.
+#[derive(Default)]
+struct Attempt {
+    /// The runs that are locked, and what is to become of them.
+    planned: Vec<(Candidate, Decision)>,
+    /// Locked runs that are left alone, since their wake-up could not be written.
+    unwakeable: Vec<Candidate>,
+    /// The messages that were written.
+    written: Option<Written>,
+    /// The message table was waited for in vain: no smaller chunk would help.
+    outbox_blocked: bool,
+    /// The commit is on its way: from here on an error says nothing about the outcome.
+    committing: bool,
+}
+
 /// How long the listing goes on behind runs that were passed over.
 const BEHIND_SKIPPED: Duration = Duration::from_secs(10);
 /// How many candidates are looked at, in limits.
@@ -152,6 +170,7 @@ pub async fn reap(session: &mut Session, context: Context<'_>, request: &Request
         report: Report { dry_run: request.dry_run, ..Report::default() },
         missed: Vec::new(),
         reconnects: RECONNECTS,
+        outbox_blocked: false,
         short_waits: 0,
         waiting_since: None,
     };
@@ -174,6 +193,8 @@ struct Reaper<'a> {
     /// Candidates that were not among the locked rows.
     missed: Vec<Candidate>,
     reconnects: u32,
+    /// The message table was waited for in vain.
+    outbox_blocked: bool,
     /// The connection (by its number) whose lock waits were shortened, where locked rows can only be waited for.
     short_waits: u64,
     /// Since when rows are waited for.
@@ -311,8 +332,18 @@ impl Reaper<'_> {
     fn foretell(&mut self, due: Vec<Judged>) {
         for judged in due {
             let decision = self.decide(&judged);
-            self.record(judged.candidate, decision, false, false);
+            if self.cannot_be_woken(&judged.candidate, decision) {
+                self.skip(judged.candidate, Skip::Unwakeable);
+            } else {
+                self.record(judged.candidate, decision, false, false);
+            }
         }
+    }
+
+    /// Would the run be requeued without the message that was asked for? Then it is left as it is: neither a corrupt message nor
+    /// a requeue that nobody hears of.
+    fn cannot_be_woken(&self, candidate: &Candidate, decision: Decision) -> bool {
+        decision == Decision::Requeue && self.request.wake_up.is_some() && !outbox::fits(&candidate.uuid)
     }
 
     fn record(&mut self, candidate: Candidate, decision: Decision, woken_up: bool, confirmed: bool) {
@@ -345,7 +376,7 @@ impl Reaper<'_> {
                 break;
             }
             if let Err(error) = self.handle_chunk(session, &chunk).await {
-                if !error.is_transient() {
+                if !error.is_transient() || self.outbox_blocked {
                     return Err(error);
                 }
                 if chunk.len() == 1 {
@@ -368,38 +399,37 @@ impl Reaper<'_> {
 
     /// One chunk, with retries of what is transient and a new connection where one is lost.
     async fn handle_chunk(&mut self, session: &mut Session, chunk: &[Candidate]) -> Result<()> {
-        let mut attempt = 1;
+        let mut tries = 1;
         loop {
-            let mut planned = Vec::new();
-            let mut committing = false;
-            let outcome = self.try_chunk(session, chunk, &mut planned, &mut committing).await;
-            match outcome {
+            let mut attempt = Attempt::default();
+            match self.try_chunk(session, chunk, &mut attempt).await {
                 Ok(()) => {
                     let woken_up = self.request.wake_up.is_some();
-                    let locked: HashSet<u64> = planned.iter().map(|(candidate, _)| candidate.uid).collect();
-                    self.missed.extend(chunk.iter().filter(|candidate| !locked.contains(&candidate.uid)).cloned());
-                    for (candidate, decision) in planned {
-                        self.record(candidate, decision, woken_up, false);
-                    }
+                    self.settle(chunk, attempt, |_| woken_up, false);
                     return Ok(());
                 }
                 Err(error) => {
                     session.rollback().await;
-                    if error.outcome_unknown() && committing {
-                        match self.read_back(session, chunk, planned).await {
-                            Ok(rest) if rest.is_empty() => return Ok(()),
+                    self.outbox_blocked = attempt.outbox_blocked;
+                    if attempt.committing && !error.is_transient() {
+                        // Lost, or refused in a way that leaves open what became of it: the rows tell.
+                        match self.read_back(session, chunk, attempt).await {
+                            Ok(true) => return Ok(()),
                             // Not committed: once more, all of it.
-                            Ok(_) if self.reconnects > 0 => self.reconnects -= 1,
-                            Ok(_) => return Err(error),
-                            Err(second) => return Err(super::guarded::unknown(&error, &second)),
+                            Ok(false) if error.outcome_unknown() && self.reconnects > 0 => self.reconnects -= 1,
+                            Ok(false) => return Err(error),
+                            Err(second) => {
+                                session.rollback().await;
+                                return Err(super::guarded::unknown(&error, &second));
+                            }
                         }
                     } else if error.fate == Fate::Lost && self.reconnects > 0 {
                         self.reconnects -= 1;
                     } else if error.code == 1064 && session.degrade_locking() {
                         // A server, or a proxy, that does not know how to pass over locked rows.
-                    } else if error.is_transient() && !error.waited() && attempt < ATTEMPTS {
-                        pause(attempt).await;
-                        attempt += 1;
+                    } else if error.is_transient() && !error.waited() && tries < ATTEMPTS {
+                        pause(tries).await;
+                        tries += 1;
                     } else {
                         return Err(error);
                     }
@@ -408,14 +438,26 @@ impl Reaper<'_> {
         }
     }
 
+    /// Reports a chunk that stands.
+    fn settle(&mut self, chunk: &[Candidate], attempt: Attempt, woken_up: impl Fn(&Candidate) -> bool, confirmed: bool) {
+        let locked: HashSet<u64> = attempt
+            .planned
+            .iter()
+            .map(|(candidate, _)| candidate.uid)
+            .chain(attempt.unwakeable.iter().map(|candidate| candidate.uid))
+            .collect();
+        self.missed.extend(chunk.iter().filter(|candidate| !locked.contains(&candidate.uid)).cloned());
+        for (candidate, decision) in attempt.planned {
+            let woken_up = decision == Decision::Requeue && woken_up(&candidate);
+            self.record(candidate, decision, woken_up, confirmed);
+        }
+        for candidate in attempt.unwakeable {
+            self.skip(candidate, Skip::Unwakeable);
+        }
+    }
+
     /// Locks, decides, writes and commits; six statements at most.
-    async fn try_chunk(
-        &mut self,
-        session: &mut Session,
-        chunk: &[Candidate],
-        planned: &mut Vec<(Candidate, Decision)>,
-        committing: &mut bool,
-    ) -> Result<()> {
+    async fn try_chunk(&mut self, session: &mut Session, chunk: &[Candidate], attempt: &mut Attempt) -> Result<()> {
         let facts = session.table(self.context.table()).await?;
         let locking = session.locking().await?;
         let mut uids: Vec<u64> = chunk.iter().map(|candidate| candidate.uid).collect();
@@ -439,13 +481,17 @@ impl Reaper<'_> {
         for candidate in chunk {
             if let Some(judged) = by_uid.remove(&candidate.uid) {
                 let decision = self.decide(&judged);
-                planned.push((judged.candidate, decision));
+                if self.cannot_be_woken(&judged.candidate, decision) {
+                    attempt.unwakeable.push(judged.candidate);
+                } else {
+                    attempt.planned.push((judged.candidate, decision));
+                }
             }
         }
         let mut requeue = Vec::new();
         let mut not_retryable = Vec::new();
         let mut exhausted = Vec::new();
-        for (candidate, decision) in planned.iter() {
+        for (candidate, decision) in &attempt.planned {
             match decision {
                 Decision::Requeue => requeue.push(candidate.uid),
                 Decision::DeadLetter(Reason::NotRetryable) => not_retryable.push(candidate.uid),
@@ -462,9 +508,11 @@ impl Reaper<'_> {
             self.write(session, &sql, not_retryable.len() + exhausted.len()).await?;
         }
         if let Some(wake_up) = &self.request.wake_up {
-            outbox::insert(session, self.context, wake_up, &requeue, 0).await?;
+            let inserted = outbox::insert(session, self.context, wake_up, &requeue, Available::AtOnce).await;
+            attempt.outbox_blocked = inserted.as_ref().is_err_and(Error::waited);
+            attempt.written = inserted?;
         }
-        *committing = !planned.is_empty();
+        attempt.committing = !attempt.planned.is_empty();
         session.commit().await
     }
 
@@ -516,42 +564,44 @@ impl Reaper<'_> {
         }
     }
 
-    /// The reply to a commit is lost: reads back, under the rows' locks, which of the planned outcomes stand there, and records
-    /// them. Returns those that do not.
-    async fn read_back(
-        &mut self,
-        session: &mut Session,
-        chunk: &[Candidate],
-        planned: Vec<(Candidate, Decision)>,
-    ) -> Result<Vec<(Candidate, Decision)>> {
+    /// The outcome of a commit is unknown: reads back, under the rows' locks, whether the chunk stands there, and reports it then.
+    async fn read_back(&mut self, session: &mut Session, chunk: &[Candidate], attempt: Attempt) -> Result<bool> {
         let sql = format!(
             "SELECT uid, status, requeue_count, termination_reason FROM {} FORCE INDEX (PRIMARY) WHERE uid IN ({}) FOR UPDATE",
             self.context.quoted(),
-            uid_list(planned.iter().map(|(candidate, _)| candidate.uid))
+            uid_list(attempt.planned.iter().map(|(candidate, _)| candidate.uid))
         );
+        // In a transaction, so that whatever stands between does not send the plain read to a replica.
+        session.begin().await?;
         let mut rows = HashMap::new();
         for mut row in session.query(&sql, Params::Empty).await? {
             let uid = unsigned(&mut row, 0)?;
             rows.insert(uid, (Status::parse(&text(&mut row, 1)?), count(&mut row, 2)?, text(&mut row, 3)?));
         }
-        let stands = |candidate: &Candidate, decision: Decision| {
+        let messages_stand = match (&self.request.wake_up, attempt.written) {
+            (Some(wake_up), Some(written)) => {
+                let uuids = attempt.planned.iter().map(|(candidate, _)| candidate.uuid.as_str()).collect();
+                outbox::stands(session, wake_up, written, &uuids).await?
+            }
+            _ => false,
+        };
+        session.rollback().await;
+        let stands = |(candidate, decision): &(Candidate, Decision)| {
             rows.get(&candidate.uid).is_some_and(|(status, requeues, reason)| match decision {
                 Decision::Requeue => candidate.requeue_count.checked_add(1) == Some(*requeues),
                 Decision::DeadLetter(planned) => *status == Some(Status::Failed) && reason == planned.as_str(),
             })
         };
-        let (done, rest): (Vec<_>, Vec<_>) = planned.into_iter().partition(|(candidate, decision)| stands(candidate, *decision));
         // The chunk was written as a whole or not at all.
-        if !done.is_empty() {
-            let handled: HashSet<u64> = done.iter().chain(&rest).map(|(candidate, _)| candidate.uid).collect();
-            self.missed.extend(chunk.iter().filter(|candidate| !handled.contains(&candidate.uid)).cloned());
-            let woken_up = self.request.wake_up.is_some();
-            for (candidate, decision) in done.into_iter().chain(rest) {
-                self.record(candidate, decision, woken_up, true);
-            }
-            return Ok(Vec::new());
+        if !messages_stand && !attempt.planned.iter().any(stands) {
+            return Ok(false);
         }
-        Ok(rest)
+        // Where no message stands, consumers have taken them all, or somebody else requeued the run in between: a run that still
+        // waits is then told as not woken, since a wake-up too many is harmless and a missing one is not.
+        let waits: HashSet<u64> = rows.iter().filter(|(_, (status, ..))| *status == Some(Status::Queued)).map(|(&uid, _)| uid).collect();
+        let wake_up = self.request.wake_up.is_some();
+        self.settle(chunk, attempt, |candidate| wake_up && (messages_stand || !waits.contains(&candidate.uid)), true);
+        Ok(true)
     }
 
     /// Tells why candidates were not among the locked rows: still stale means that somebody holds their lock.

@@ -9,7 +9,7 @@ use super::context::{Context, HAS_REQUEST, OWNED};
 use super::dead_letter;
 use super::error::{Error, Fate, Result};
 use super::guarded::unknown;
-use super::outbox::{self, WakeUp};
+use super::outbox::{self, Available, WakeUp, Written};
 use super::requeue;
 use super::row::{bytes, count, flag, text};
 use super::session::{ATTEMPTS, Session, params, pause};
@@ -51,7 +51,15 @@ struct Locked {
     requeue_count: u32,
     pending_effect: Vec<u8>,
     has_request: bool,
-    uuid: Vec<u8>,
+    uuid: String,
+}
+
+/// What is to be committed.
+struct Planned {
+    recovery: Recovery,
+    uuid: String,
+    /// The message that was written with it.
+    written: Option<Written>,
 }
 
 /// Recovers a failed run that the caller holds: requeues it with backoff, or dead-letters it.
@@ -91,19 +99,21 @@ pub async fn recover_failure(
             Ok(recovery) => return Ok(recovery),
             Err(error) => {
                 session.rollback().await;
-                if error.outcome_unknown() {
-                    match planned {
-                        // The commit was on its way.
-                        Some(planned) => match read_back(session, context, uid, failure, planned).await {
-                            Ok(Some(confirmed)) => return Ok(confirmed),
-                            Ok(None) if !reconnected => reconnected = true,
-                            Ok(None) => return Err(error),
-                            Err(second) => return Err(unknown(&error, &second)),
-                        },
-                        // Lost before the commit: the server rolls back, and it may be tried again.
-                        None if error.fate == Fate::Lost && !reconnected => reconnected = true,
-                        None => return Err(error),
+                let again = error.outcome_unknown() && !reconnected;
+                if let Some(planned) = planned.filter(|_| !error.is_transient()) {
+                    // The commit was on its way: lost, or refused in a way that leaves open what became of it. The row tells.
+                    match read_back(session, context, uid, failure, wake_up, planned).await {
+                        Ok(Some(confirmed)) => return Ok(confirmed),
+                        Ok(None) if again => reconnected = true,
+                        Ok(None) => return Err(error),
+                        Err(second) => {
+                            session.rollback().await;
+                            return Err(unknown(&error, &second));
+                        }
                     }
+                } else if error.fate == Fate::Lost && again {
+                    // Lost before the commit: the server rolls back, and it may be tried again.
+                    reconnected = true;
                 } else if error.is_transient() && !error.waited() && attempt < ATTEMPTS {
                     pause(attempt).await;
                     attempt += 1;
@@ -124,7 +134,7 @@ async fn try_once(
     owner: &str,
     failure: &Failure,
     wake_up: Option<&WakeUp>,
-    planned: &mut Option<Recovery>,
+    planned: &mut Option<Planned>,
 ) -> Result<Recovery> {
     session.begin().await?;
     let Some(locked) = lock(session, context, uid, owner).await? else {
@@ -136,17 +146,26 @@ async fn try_once(
         Facts { pending_effect: &locked.pending_effect, has_request: locked.has_request, requeue_count: locked.requeue_count },
         context.options.max_requeues,
     );
+    let mut written = None;
     let recovery = match decided {
         Decision::Requeue if !locked.running => {
             session.rollback().await;
             return Ok(Recovery::LeaseLost);
         }
+        Decision::Requeue if wake_up.is_some() && !outbox::fits(&locked.uuid) => {
+            session.rollback().await;
+            return Err(Error::configuration(format!(
+                "wakeUp: run {uid} has the uuid '{}', which cannot take the placeholder's place (36 ASCII characters without quotation marks \
+                 and backslashes); nothing was written. Recover it without wakeUp, and wake a worker yourself",
+                locked.uuid.escape_debug()
+            )));
+        }
         Decision::Requeue => {
             write_requeue(session, context, facts, uid).await?;
             let requeue_count = locked.requeue_count.saturating_add(1);
-            let delay_ms = context.options.backoff.delay_ms(&locked.uuid, requeue_count);
+            let delay_ms = context.options.backoff.delay_ms(locked.uuid.as_bytes(), requeue_count);
             if let Some(wake_up) = wake_up {
-                outbox::insert(session, context, wake_up, &[uid], delay_ms).await?;
+                written = outbox::insert(session, context, wake_up, &[uid], Available::AfterRequeue(delay_ms)).await?;
             }
             Recovery::Requeued { requeue_count, delay_ms, woken_up: wake_up.is_some(), confirmed: false }
         }
@@ -155,7 +174,7 @@ async fn try_once(
             Recovery::DeadLettered { reason, requeue_count: locked.requeue_count, confirmed: false }
         }
     };
-    *planned = Some(recovery.clone());
+    *planned = Some(Planned { recovery: recovery.clone(), uuid: locked.uuid, written });
     session.commit().await?;
     Ok(recovery)
 }
@@ -181,7 +200,7 @@ async fn lock(session: &mut Session, context: Context<'_>, uid: u64, owner: &str
         requeue_count: count(&mut row, 2)?,
         pending_effect: bytes(&mut row, 3)?,
         has_request: flag(&mut row, 4)?,
-        uuid: bytes(&mut row, 5)?,
+        uuid: text(&mut row, 5)?,
     }))
 }
 
@@ -231,17 +250,25 @@ fn written(matched: Option<u64>) -> Result<()> {
     }
 }
 
-/// Reads back, on a new connection and under the row's lock, whether the planned outcome stands in the row.
+/// Reads back, under the row's lock, whether the planned outcome stands in the row, and whether a wake-up does.
 async fn read_back(
     session: &mut Session,
     context: Context<'_>,
     uid: u64,
     failure: &Failure,
-    planned: Recovery,
+    wake_up: Option<&WakeUp>,
+    planned: Planned,
 ) -> Result<Option<Recovery>> {
     let facts = session.table(context.table()).await?;
+    // In a transaction, so that whatever stands between does not send the plain read to a replica.
+    session.begin().await?;
     let sql = format!("SELECT status, requeue_count, termination_reason, error_class FROM {} WHERE uid = ? FOR UPDATE", context.quoted());
     let rows = session.query(&sql, params![uid]).await?;
+    let messages_stand = match (wake_up, planned.written) {
+        (Some(wake_up), Some(written)) => outbox::stands(session, wake_up, written, &[planned.uuid.as_str()].into()).await?,
+        _ => false,
+    };
+    session.rollback().await;
     let Some(mut row) = rows.into_iter().next() else {
         return Ok(None);
     };
@@ -249,8 +276,11 @@ async fn read_back(
     let count = count(&mut row, 1)?;
     let reason_now = text(&mut row, 2)?;
     let error_class_now = text(&mut row, 3)?;
-    Ok(match planned {
-        Recovery::Requeued { requeue_count, delay_ms, woken_up, .. } if count == requeue_count => {
+    Ok(match planned.recovery {
+        Recovery::Requeued { requeue_count, delay_ms, .. } if messages_stand || count == requeue_count => {
+            // Where no message stands, a consumer has taken it, or somebody else requeued the run in between: a run that still waits is
+            // then told as not woken, since a wake-up too many is harmless and a missing one is not.
+            let woken_up = wake_up.is_some() && (messages_stand || status != Some(Status::Queued));
             Some(Recovery::Requeued { requeue_count, delay_ms, woken_up, confirmed: true })
         }
         Recovery::DeadLettered { reason, requeue_count, .. }

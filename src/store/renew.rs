@@ -7,7 +7,7 @@ use super::error::Result;
 use super::row::flag;
 use super::session::{Session, idempotent, params};
 
-const COLUMNS: &[&str] = &["uid", "status", "claimed_by", "lease_expires", "tstamp"];
+pub(super) const COLUMNS: &[&str] = &["uid", "status", "claimed_by", "lease_expires", "tstamp"];
 
 /// Renews a lease, in one round trip. False: the lease is lost.
 ///

@@ -7,11 +7,12 @@
 use std::future::Future;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mysql_async::prelude::{Protocol, Queryable};
 use mysql_async::{ClientIdentity, Conn, DriverError, OptsBuilder, Params, QueryResult, Row, SslOpts};
+use tokio::sync::oneshot;
 
 use super::error::{Error, Fate, Result, server_error};
 use super::options::{TableName, Timeouts};
@@ -47,6 +48,8 @@ struct Live {
     server: ServerFacts,
     limits: Limits,
     tables: Vec<(TableName, Arc<TableFacts>)>,
+    /// Pairs of run and message tables that were found fit for one transaction.
+    outboxes: Vec<(TableName, TableName)>,
     /// Is a transaction open?
     in_transaction: bool,
 }
@@ -57,6 +60,8 @@ pub struct Reply {
     /// How many rows matched, where the reply's text says so. Never the affected-rows count, which servers and proxies
     /// count in two ways.
     pub matched: Option<u64>,
+    /// The first id that an insert was given by the server; 0 where there is none.
+    pub insert_id: u64,
 }
 
 impl Session {
@@ -83,6 +88,32 @@ impl Session {
     #[must_use]
     pub const fn timeouts(&self) -> Timeouts {
         self.timeouts
+    }
+
+    /// Changes the time limits, also those of an open connection.
+    ///
+    /// # Errors
+    ///
+    /// A connection or query error; the connection is thrown away then, since nobody knows which limits it has.
+    pub(crate) async fn retime(&mut self, timeouts: Timeouts) -> Result<()> {
+        self.timeouts = timeouts;
+        let Some(live) = self.live.as_mut() else {
+            return Ok(());
+        };
+        let limits = live.server.limits(timeouts.query);
+        if live.limits == limits {
+            return Ok(());
+        }
+        // The client's limit first: this statement is bounded by it too.
+        live.limits = limits;
+        let sql = format!("SET {}", limit_settings(&live.server, limits));
+        match self.execute(&sql, Params::Empty).await {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                self.discard();
+                Err(error)
+            }
+        }
     }
 
     /// How many connections were opened so far.
@@ -146,6 +177,18 @@ impl Session {
         live.tables.iter().find(|(name, _)| name == table).map(|(_, facts)| Arc::clone(facts))
     }
 
+    /// Was this message table found fit for the run table's transactions, on this connection?
+    pub(crate) fn knows_outbox(&self, runs: &TableName, messages: &TableName) -> bool {
+        self.live.as_ref().is_some_and(|live| live.outboxes.iter().any(|(a, b)| a == runs && b == messages))
+    }
+
+    /// Remembers that it was.
+    pub(crate) fn remember_outbox(&mut self, runs: &TableName, messages: &TableName) {
+        if let Some(live) = self.live.as_mut() {
+            live.outboxes.push((runs.clone(), messages.clone()));
+        }
+    }
+
     /// Runs a statement that returns no rows. Outside a transaction, one that meets a deadlock is tried again (rule 9).
     ///
     /// # Errors
@@ -191,7 +234,7 @@ impl Session {
                 if text.is_some() && address(text) == before {
                     return Err(self.failed(unreadable()));
                 }
-                Ok(Reply { matched: text.and_then(first_integer) })
+                Ok(Reply { matched: text.and_then(first_integer), insert_id: live.conn.last_insert_id().unwrap_or(0) })
             }
             Err(failure) => Err(self.failed(failure)),
         }
@@ -306,7 +349,7 @@ impl Session {
 
     async fn open(&self) -> Result<Live> {
         let started = Instant::now();
-        let opts = self.connect_options()?;
+        let opts = self.connect_options().await?;
         let rest = self.timeouts.connect.saturating_sub(started.elapsed()).max(Duration::from_millis(1));
         let endpoint = &self.settings.endpoint;
         let outcome = bounded(rest, async {
@@ -324,6 +367,7 @@ impl Session {
                 server,
                 limits,
                 tables: Vec::new(),
+                outboxes: Vec::new(),
                 in_transaction: false,
             })
         })
@@ -337,7 +381,7 @@ impl Session {
         })
     }
 
-    fn connect_options(&self) -> Result<OptsBuilder> {
+    async fn connect_options(&self) -> Result<OptsBuilder> {
         let settings = &self.settings;
         let mut opts = OptsBuilder::default()
             .user(Some(settings.user.as_str()))
@@ -359,7 +403,7 @@ impl Session {
             Endpoint::Tcp { host, port } => {
                 let addresses = match settings.endpoint.literal_address() {
                     Some(address) => vec![address],
-                    None => resolve(host, self.timeouts.connect, self.thread_start)?,
+                    None => resolve(host, self.timeouts.connect, self.thread_start).await?,
                 };
                 opts = opts.ip_or_hostname(host.as_str()).tcp_port(*port).resolved_ips(Some(addresses));
             }
@@ -396,10 +440,11 @@ impl Session {
                 let (mapped, ends) = server_error(error.code, &error.message);
                 if ends {
                     self.discard();
-                } else if error.code == 1054 {
-                    // The table changed under the session: ask again what it has.
+                } else if matches!(error.code, 1054 | 1146) {
+                    // A table changed under the session: ask again what it has.
                     if let Some(live) = self.live.as_mut() {
                         live.tables.clear();
+                        live.outboxes.clear();
                     }
                 }
                 mapped
@@ -463,6 +508,16 @@ async fn bounded<T>(limit: Duration, work: impl Future<Output = mysql_async::Res
 
 /// The session's own settings, in one statement: those of the site (`initCommands`, the server's defaults) do not reach it.
 fn session_settings(server: &ServerFacts, limits: Limits) -> String {
+    format!(
+        "SET NAMES utf8mb4, autocommit = 1, sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', {} = '{}', {}",
+        server.isolation_variable,
+        server.isolation(),
+        limit_settings(server, limits),
+    )
+}
+
+/// The server's own time limits, as assignments.
+fn limit_settings(server: &ServerFacts, limits: Limits) -> String {
     let statement_limit = if server.mariadb {
         let ms = limits.statement.as_millis();
         format!("max_statement_time = {}.{:03}", ms / 1_000, ms % 1_000)
@@ -470,13 +525,7 @@ fn session_settings(server: &ServerFacts, limits: Limits) -> String {
         // Bounds SELECT only: there is nothing for the other statements but the limits of their locks.
         format!("max_execution_time = {}", limits.statement.as_millis())
     };
-    format!(
-        "SET NAMES utf8mb4, autocommit = 1, sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', \
-         innodb_lock_wait_timeout = {lock}, lock_wait_timeout = {lock}, {isolation_variable} = '{isolation}', {statement_limit}",
-        lock = limits.lock_wait_s,
-        isolation_variable = server.isolation_variable,
-        isolation = server.isolation(),
-    )
+    format!("innodb_lock_wait_timeout = {lock}, lock_wait_timeout = {lock}, {statement_limit}", lock = limits.lock_wait_s)
 }
 
 fn connect_error(endpoint: &Endpoint, error: &mysql_async::Error) -> Error {
@@ -498,19 +547,19 @@ fn connect_error(endpoint: &Endpoint, error: &mysql_async::Error) -> Error {
 }
 
 /// Resolves a host name on a thread of its own, so that a silent name server costs `limit` at most.
-fn resolve(host: &str, limit: Duration, thread_start: ThreadStart) -> Result<Vec<IpAddr>> {
-    let (sender, receiver) = mpsc::channel();
+async fn resolve(host: &str, limit: Duration, thread_start: ThreadStart) -> Result<Vec<IpAddr>> {
+    let (sender, receiver) = oneshot::channel();
     let name = host.to_owned();
     let body = Box::new(move || {
         let found = (name.as_str(), 0).to_socket_addrs().map(|all| all.map(|address| address.ip()).collect::<Vec<_>>());
         let _ = sender.send(found);
     });
     thread_start(body).map_err(|error| Error::connection(format!("cannot start a thread to resolve {host}: {error}")))?;
-    match receiver.recv_timeout(limit) {
-        Ok(Ok(addresses)) if !addresses.is_empty() => Ok(addresses),
-        Ok(Ok(_)) => Err(Error::connection(format!("host {host} has no address; check host in the connection"))),
-        Ok(Err(error)) => Err(Error::connection(format!("host {host} cannot be resolved: {error}; check host in the connection"))),
-        Err(_) => Err(Error::connection(format!(
+    match tokio::time::timeout(limit, receiver).await {
+        Ok(Ok(Ok(addresses))) if !addresses.is_empty() => Ok(addresses),
+        Ok(Ok(Ok(_))) => Err(Error::connection(format!("host {host} has no address; check host in the connection"))),
+        Ok(Ok(Err(error))) => Err(Error::connection(format!("host {host} cannot be resolved: {error}; check host in the connection"))),
+        Ok(Err(_)) | Err(_) => Err(Error::connection(format!(
             "host {host} was not resolved within {} ms; check the name server, or use an address",
             limit.as_millis()
         ))),

@@ -3,6 +3,7 @@
 use mysql_async::Params;
 
 use super::context::{Context, HAS_REQUEST, unix_time_ms};
+use super::due;
 use super::error::Result;
 use super::row::{optional_signed, signed, text, unsigned};
 use super::session::{Session, idempotent};
@@ -80,9 +81,8 @@ async fn read(session: &mut Session, context: Context<'_>, now: Option<i64>, sin
         report.oldest_lease = optional_signed(&mut row, 2)?;
     }
 
-    let since_when = if facts.has("queued_at") { "IF(queued_at > 0, queued_at, tstamp)" } else { "tstamp" };
-    let last_touched = if facts.has("queued_at") { "GREATEST(tstamp, queued_at)" } else { "tstamp" };
-    let due = if facts.has("requeue_count") { super::due::due_sql(&context, last_touched) } else { last_touched.to_owned() };
+    let (since_when, last_touched) = (due::queued_since(&facts), due::last_touched(&facts));
+    let due = if facts.has("requeue_count") { due::due_sql(&context, last_touched) } else { last_touched.to_owned() };
     let sql = format!(
         "SELECT MAX(CAST({now_sql} AS SIGNED) - CAST({since_when} AS SIGNED)), \
          COALESCE(SUM({HAS_REQUEST} AND {due} + {STRANDED_AFTER_SECONDS} < {now_sql}), 0) FROM {table} WHERE status = 'queued'"

@@ -97,13 +97,19 @@ impl TableFacts {
         self.columns.iter().find(|known| known.name.eq_ignore_ascii_case(column))
     }
 
+    /// Those of these columns that are not there.
+    #[must_use]
+    pub fn missing<'c>(&self, columns: &[&'c str]) -> Vec<&'c str> {
+        columns.iter().copied().filter(|column| !self.has(column)).collect()
+    }
+
     /// Are all these columns there?
     ///
     /// # Errors
     ///
     /// A configuration error that names the missing ones.
     pub fn require(&self, columns: &[&str]) -> Result<()> {
-        let missing: Vec<&str> = columns.iter().copied().filter(|column| !self.has(column)).collect();
+        let missing = self.missing(columns);
         if missing.is_empty() {
             return Ok(());
         }

@@ -18,3 +18,5 @@ mod reports;
 mod shapes;
 mod subject;
 mod support_checks;
+mod waiting;
+mod wakeup;

@@ -1,0 +1,32 @@
+--TEST--
+The beats' connection is killed by the server again and again: the lease stays held, each time on a new connection
+--EXTENSIONS--
+nrllm_runtime
+--FILE--
+<?php
+declare(strict_types=1);
+require __DIR__ . '/inc/keeper.inc';
+$db = new TestDb();
+$runtime = $db->runtime();
+$uid = $db->running(time() + 100);
+$lease = $runtime->keepLease($uid, 'worker:a', 3 * SLOW, ['everyMs' => 100 * SLOW]);
+// From now on the keeper's connection is the only one.
+$runtime->close();
+for ($i = 0; $i < 5; $i++) {
+    $beats = $lease->beats();
+    check(until(static fn (): bool => $lease->beats() > $beats && count(connections($db)) === 1), 'it beats on one connection');
+    [$id] = connections($db);
+    $db->link()->query("KILL $id");
+    check(until(static fn (): bool => !in_array($id, connections($db), true)), 'the connection is gone');
+    $beats = $lease->beats();
+    check(until(static fn (): bool => $lease->beats() > $beats), 'it beats on');
+    check($lease->isHeld(), 'and is held');
+}
+echo $lease->state(), ' ', var_export($lease->lastError(), true), "\n";
+$lease->release();
+check(until(static fn (): bool => connections($db) === []), 'no connection is left');
+echo 'threads ', threads(), "\n";
+?>
+--EXPECT--
+held NULL
+threads 1

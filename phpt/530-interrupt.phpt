@@ -1,0 +1,208 @@
+--TEST--
+interruptOnLoss: reaped while PHP is busy, the code is interrupted within 0.5 s, wherever it is, and on return from a blocking call
+--EXTENSIONS--
+nrllm_runtime
+--FILE--
+<?php
+declare(strict_types=1);
+require __DIR__ . '/inc/keeper.inc';
+final class Busy
+{
+    public function __destruct()
+    {
+        while (true) {
+        }
+    }
+}
+function endless(): iterable
+{
+    for ($i = 0; ; $i++) {
+        yield $i;
+    }
+}
+function deep(int $n): void
+{
+    $n === 0 ? deep(50) : deep_again($n - 1);
+}
+function deep_again(int $n): void
+{
+    if ($n > 0) {
+        deep_again($n - 1);
+        return;
+    }
+    while (true) {
+        strlen('a native call');
+    }
+}
+// Before the function that drops the database.
+$pid = getmypid();
+register_shutdown_function(static function () use ($pid): void {
+    if (getmypid() !== $pid) {
+        return;
+    }
+    $GLOBALS['db']->query("UPDATE tx_nrllm_agentrun SET claimed_by = 'worker:b' WHERE uid = ?", [$GLOBALS['uid']]);
+    thrown_class('shutdown function', static function (): void { while (true); });
+});
+$db = new TestDb();
+$runtime = $db->runtime();
+$thief = thief($db);
+$places = [
+    'busy loop' => static function (): void {
+        while (true) {
+        }
+    },
+    'loop with arithmetic' => static function (): void {
+        for ($i = 0, $x = 1.5; ; $i++) {
+            $x = $x * 1.0000001 + $i % 7;
+        }
+    },
+    'loop of native calls' => static function (): void {
+        while (true) {
+            hash('sha256', 'x');
+        }
+    },
+    'deep in calls' => static fn () => deep(20),
+    'generator' => static function (): void {
+        foreach (endless() as $i) {
+        }
+    },
+    'callback of a native function' => static function (): void {
+        usort_forever();
+    },
+    'fiber' => static function (): void {
+        $fiber = new Fiber(static function (): void {
+            try {
+                Fiber::suspend(1);
+                while (true) {
+                }
+            } finally {
+                echo '  finally in the fiber', "\n";
+            }
+        });
+        $fiber->start();
+        $fiber->resume();
+    },
+    'destructor' => static function (): void {
+        $busy = new Busy();
+        unset($busy);
+    },
+    'exception handler' => static function (): void {
+        try {
+            throw new LogicException('first');
+        } catch (LogicException) {
+            while (true) {
+            }
+        }
+    },
+    'output buffer' => static function (): void {
+        ob_start(static function (string $text): string {
+            return $text;
+        });
+        try {
+            while (true) {
+            }
+        } finally {
+            ob_end_clean();
+        }
+    },
+];
+function usort_forever(): void
+{
+    array_map(static function (int $n): int {
+        while (true) {
+        }
+    }, [1]);
+}
+foreach ($places as $label => $place) {
+    $uid = $db->running(time() + 100);
+    $lease = $runtime->keepLease($uid, 'worker:a', 2 * SLOW, ['everyMs' => 100 * SLOW, 'interruptOnLoss' => true]);
+    $finally = false;
+    $thief->say((string) $uid);
+    try {
+        try {
+            $place();
+        } finally {
+            $finally = true;
+        }
+    } catch (NrLlmLeaseLostException $error) {
+        $at = ms();
+        $took = $at - (float) $thief->hear();
+        $source = file(__FILE__)[$error->getLine() - 1];
+        printf("%s: %s, %s, line %s, %s, %s\n", $label, $finally ? 'finally ran' : 'no finally', $error->getFile() === __FILE__ ? 'this file' : $error->getFile(),
+            preg_match('/while|for|strlen|hash|\}|yield|\$x/', $source) ? 'of the loop' : trim($source), $lease->state(), $took < 500 * SLOW ? 'in time' : "after $took ms");
+        check($error->getMessage() === "the lease of 'worker:a' on run $uid is lost: the run is back on the queue", $error->getMessage());
+    }
+    // Once: the code that goes on is left alone.
+    for ($end = ms() + 150; ms() < $end;);
+    thrown_class('  step', $lease->step(...));
+}
+
+echo "-- blocking calls\n";
+$silent = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
+foreach (['usleep' => static fn () => usleep(1200000 * SLOW), 'SELECT SLEEP' => static fn () => $db->link()->query('SELECT SLEEP(1.2)'),
+    'fread' => static fn () => stream_set_timeout($silent[0], SLOW, 200000) && fread($silent[0], 1)] as $label => $call) {
+    $uid = $db->running(time() + 100);
+    $lease = $runtime->keepLease($uid, 'worker:a', 2 * SLOW, ['everyMs' => 100 * SLOW, 'interruptOnLoss' => true]);
+    $thief->say((string) $uid);
+    $start = ms();
+    try {
+        $call();
+        echo "$label returned\n";
+    } catch (NrLlmLeaseLostException $error) {
+        $took = ms() - $start;
+        check($took > 1100, 'the call itself is not cut short');
+        check($took < 1700 * SLOW, "thrown when it returns: $took ms");
+        echo "$label: on return, line ", str_contains(file(__FILE__)[$error->getLine() - 1], strtok($label, ' ')) ? 'of the call' : $error->getLine(), "\n";
+    }
+    $thief->hear();
+}
+$thief->say('end');
+$thief->end();
+
+// Cancelled by somebody else: the other exception.
+$uid = $db->running(time() + 100);
+$lease = $runtime->keepLease($uid, 'worker:a', 2 * SLOW, ['everyMs' => 100 * SLOW, 'interruptOnLoss' => true]);
+$runtime->cancelRun($db->row($uid)['uuid']);
+thrown('cancelled', static function (): void { while (true); });
+// The deadline passes, without any word from the server.
+$uid = $db->running(time() + 100);
+$lease = $runtime->keepLease($uid, 'worker:a', 2 * SLOW, ['everyMs' => 1000 * SLOW, 'maxSilentSeconds' => 1, 'interruptOnLoss' => true]);
+thrown_class('deadline', static function (): void { while (true); });
+echo $lease->lastError() === null ? 'no error' : 'the limit is named', "\n";
+
+// In a shutdown function.
+$uid = $db->running(time() + 100);
+$lease = $runtime->keepLease($uid, 'worker:a', 2 * SLOW, ['everyMs' => 100 * SLOW, 'interruptOnLoss' => true]);
+echo "end of the script\n";
+?>
+--EXPECTF--
+busy loop: finally ran, this file, line of the loop, lost, in time
+  step: NrLlmLeaseLostException
+loop with arithmetic: finally ran, this file, line of the loop, lost, in time
+  step: NrLlmLeaseLostException
+loop of native calls: finally ran, this file, line of the loop, lost, in time
+  step: NrLlmLeaseLostException
+deep in calls: finally ran, this file, line of the loop, lost, in time
+  step: NrLlmLeaseLostException
+generator: finally ran, this file, line of the loop, lost, in time
+  step: NrLlmLeaseLostException
+callback of a native function: finally ran, this file, line of the loop, lost, in time
+  step: NrLlmLeaseLostException
+  finally in the fiber
+fiber: finally ran, this file, line of the loop, lost, in time
+  step: NrLlmLeaseLostException
+destructor: finally ran, this file, line of the loop, lost, in time
+  step: NrLlmLeaseLostException
+exception handler: finally ran, this file, line of the loop, lost, in time
+  step: NrLlmLeaseLostException
+output buffer: finally ran, this file, line of the loop, lost, in time
+  step: NrLlmLeaseLostException
+-- blocking calls
+usleep: on return, line of the call
+SELECT SLEEP: on return, line of the call
+fread: on return, line of the call
+cancelled: NrLlmRunCancelledException: run %d was cancelled; 'worker:a' does not hold it any more
+deadline: NrLlmLeaseLostException
+the limit is named
+end of the script
+shutdown function: NrLlmLeaseLostException

@@ -1,0 +1,130 @@
+--TEST--
+interruptOnLoss never fires after a release, a destruction, a settlement or a step() that has thrown; without it nothing fires
+--EXTENSIONS--
+nrllm_runtime
+--FILE--
+<?php
+declare(strict_types=1);
+require __DIR__ . '/inc/keeper.inc';
+$db = new TestDb();
+$runtime = $db->runtime();
+$options = ['everyMs' => 100 * SLOW, 'interruptOnLoss' => true];
+$keep = static function (array $more = []) use ($db, $runtime, $options): NrLlmLease {
+    return $runtime->keepLease($db->running(time() + 100), 'worker:a', 2 * SLOW, $more + $options);
+};
+$lose = static fn (NrLlmLease $lease, string $set = "claimed_by = 'worker:b'") => $db->query("UPDATE tx_nrllm_agentrun SET $set WHERE uid = ?", [$lease->runUid()]);
+/** Safe points for a while: whatever is to be thrown is thrown here. */
+$busy = static function (): string {
+    try {
+        for ($end = ms() + 400 * SLOW; ms() < $end;);
+        return 'left alone';
+    } catch (NrLlmException $error) {
+        return 'interrupted: ' . $error->getMessage();
+    }
+};
+$lease = $keep(['interruptOnLoss' => false]);
+$lose($lease);
+echo 'not asked for: ', $busy(), ', ', $lease->state(), "\n";
+
+$lease = $keep();
+$lose($lease);
+$lease->release();
+echo 'released before it was noticed: ', $busy(), ', ', $lease->state(), "\n";
+
+$lease = $keep();
+$lose($lease);
+unset($lease);
+echo 'destroyed: ', $busy(), "\n";
+
+foreach (["status = 'completed'", "status = 'failed'", "status = 'waiting_for_input'"] as $settled) {
+    $lease = $keep();
+    $lose($lease, "$settled, claimed_by = '', lease_expires = 0");
+    echo "$settled: ", $busy(), ', ', $lease->state(), "\n";
+}
+
+// Whoever is told by step() is not interrupted too.
+$lease = $keep();
+$lose($lease);
+try {
+    for ($end = ms() + 2000 * SLOW; ms() < $end;) {
+        $lease->step();
+    }
+    echo "never noticed\n";
+} catch (NrLlmLeaseLostException) {
+    echo 'thrown once, by step() or by the interrupt: ';
+}
+echo $busy(), "\n";
+
+// Two leases are lost inside one native call: each is thrown once, one as the previous of the other.
+[$one, $two] = [$keep(), $keep()];
+$lose($one);
+$lose($two);
+$messages = [];
+try {
+    usleep(500000 * SLOW);
+} catch (NrLlmLeaseLostException $error) {
+    for (; $error !== null; $error = $error->getPrevious()) {
+        $messages[] = preg_replace('/.*run (\d+) .*/', '$1', $error->getMessage());
+    }
+}
+sort($messages);
+echo 'two: ', $messages === [(string) $one->runUid(), (string) $two->runUid()] ? 'each once' : json_encode($messages), ', then ', $busy(), "\n";
+
+// Beside signal handlers, which use the same flag of the engine: none is lost, none is called twice.
+$calls = 0;
+pcntl_async_signals(true);
+pcntl_signal(SIGUSR1, static function () use (&$calls): void { $calls++; });
+$lease = $keep();
+for ($i = 1; $i <= 50; $i++) {
+    posix_kill(getmypid(), SIGUSR1);
+    check(until(static function () use (&$calls, $i): bool { return $calls === $i; }), 'the handler is called');
+}
+$lose($lease);
+$thrown = 0;
+for ($end = ms() + 600 * SLOW; ms() < $end;) {
+    try {
+        posix_kill(getmypid(), SIGUSR1);
+        $i++;
+        for ($pause = ms() + 1; ms() < $pause;);
+    } catch (NrLlmLeaseLostException) {
+        $thrown++;
+    }
+}
+echo "signals: thrown $thrown, ", $calls >= 50 ? 'handlers called' : "$calls calls", "\n";
+
+// A handler that throws at the same moment: both arrive, if need be as the previous one.
+pcntl_signal(SIGUSR2, static function (): never { throw new DomainException('of the handler'); });
+$lease = $keep();
+$lose($lease);
+$seen = [];
+for ($end = ms() + 600 * SLOW; ms() < $end;) {
+    try {
+        try {
+            posix_kill(getmypid(), SIGUSR2);
+            for ($pause = ms() + 1; ms() < $pause;);
+        } catch (DomainException) {
+            $seen['handler'] = true;
+        }
+    } catch (NrLlmLeaseLostException $error) {
+        $seen['lease'] = ($seen['lease'] ?? 0) + 1;
+        check($error->getPrevious() === null || $error->getPrevious() instanceof DomainException, 'the handler\'s');
+    }
+}
+ksort($seen);
+echo json_encode($seen), "\n";
+// The end of the script with a loss that nobody has thrown.
+$lease = $keep();
+$lose($lease);
+usleep(50000);
+?>
+--EXPECT--
+not asked for: left alone, lost
+released before it was noticed: left alone, stopped
+destroyed: left alone
+status = 'completed': left alone, stopped
+status = 'failed': left alone, stopped
+status = 'waiting_for_input': left alone, stopped
+thrown once, by step() or by the interrupt: left alone
+two: each once, then left alone
+signals: thrown 1, handlers called
+{"handler":true,"lease":1}

@@ -1,0 +1,55 @@
+--TEST--
+1 000 times kept and released: no memory, file, connection or thread is left; hundreds at once share one thread
+--EXTENSIONS--
+nrllm_runtime
+--FILE--
+<?php
+declare(strict_types=1);
+require __DIR__ . '/inc/keeper.inc';
+$db = new TestDb();
+$runtime = $db->runtime();
+$uid = $db->running(time() + 100);
+$resident = static fn (): int => (int) preg_replace('/.*VmRSS:\s+(\d+).*/s', '$1', file_get_contents('/proc/self/status'));
+$files = static fn (): int => count(scandir('/proc/self/fd'));
+$cycle = static function (int $i) use ($runtime, $uid): void {
+    $lease = $runtime->keepLease($uid, 'worker:a', 60, $i % 2 ? ['interruptOnLoss' => true] : []);
+    if ($i % 3 === 0) {
+        $lease->release();
+    }
+};
+for ($i = 0; $i < 100; $i++) {
+    $cycle($i);
+}
+$before = [memory_get_usage(), $resident(), $files()];
+$start = ms();
+for ($i = 0; $i < 1000; $i++) {
+    $cycle($i);
+    check(threads() === 1, 'no thread after the last lease');
+}
+$took = ms() - $start;
+$after = [memory_get_usage(), $resident(), $files()];
+echo 'PHP memory: ', $after[0] - $before[0] < 4096 ? 'flat' : $after[0] - $before[0] . ' more', "\n";
+echo 'resident: ', $after[1] - $before[1] < 1024 * SLOW ? 'flat' : $after[1] - $before[1] . ' KiB more', "\n";
+echo 'files: ', $after[2] - $before[2], " more\n";
+check($took < 20000 * SLOW, "1 000 cycles take their time: $took ms");
+
+// At once: one thread and one connection more, beats for each.
+$leases = [];
+for ($i = 0; $i < 300; $i++) {
+    $leases[] = $runtime->keepLease($db->running(time() + 100), 'worker:a', 10 * SLOW, ['everyMs' => 1000 * SLOW + $i]);
+}
+check(until(static fn (): bool => min(array_map(static fn (NrLlmLease $l): int => $l->beats(), $leases)) >= 2), 'each is beaten');
+echo count(array_filter($leases, static fn (NrLlmLease $l): bool => $l->isHeld())), ' held, threads ', threads(), ', connections ', count(connections($db)), "\n";
+unset($leases[0]);
+array_pop($leases)->release();
+echo 'threads ', threads(), "\n";
+$leases = [];
+echo 'threads ', threads(), "\n";
+?>
+--EXPECT--
+PHP memory: flat
+resident: flat
+files: 0 more
+300 held, threads 2, connections 2
+threads 2
+threads 1

@@ -1,0 +1,103 @@
+//! Interrupting PHP when a lease is lost: the keeper raises the engine's own flag, and the handler here throws at the next safe
+//! point of the code that runs.
+//!
+//! The flag is shared with everybody who interrupts PHP (signals, time limits, profilers): it is set here and never cleared, and
+//! a raised flag is no proof that it was raised here. What is to be thrown is known by the leases alone, so a late raise finds
+//! nothing in the next request.
+
+use std::panic::catch_unwind;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+
+use ext_php_rs::exception::throw_with_code;
+use ext_php_rs::ffi::{executor_globals, zend_execute_data, zend_interrupt_function};
+
+use super::exceptions;
+use crate::process::keeper;
+
+/// The engine's handler.
+type Handler = unsafe extern "C" fn(*mut zend_execute_data);
+
+/// The engine's flag while a request keeps leases that interrupt, else null.
+static FLAG: AtomicPtr<AtomicBool> = AtomicPtr::new(std::ptr::null_mut());
+/// There may be a loss to throw.
+static PENDING: AtomicBool = AtomicBool::new(false);
+/// The handler that was there before, or 0.
+static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
+
+/// MINIT: puts the handler in front of the one that is there. A module that is started again finds itself and stays.
+pub(super) fn module_started() {
+    // SAFETY: modules are started and ended on one thread, before and after all others.
+    unsafe {
+        if zend_interrupt_function.is_none_or(|current| current as usize != handler as Handler as usize) {
+            PREVIOUS.store(zend_interrupt_function.map_or(0, |previous| previous as usize), Ordering::Release);
+            zend_interrupt_function = Some(handler);
+        }
+    }
+}
+
+/// MSHUTDOWN: takes the handler away, unless another module has put its own in front of it and calls this one.
+pub(super) fn module_ended() {
+    // SAFETY: as in module_started().
+    unsafe {
+        if zend_interrupt_function.is_some_and(|current| current as usize == handler as Handler as usize) {
+            zend_interrupt_function = previous();
+        }
+    }
+}
+
+fn previous() -> Option<Handler> {
+    let address = PREVIOUS.load(Ordering::Acquire);
+    // SAFETY: 0, or a handler that module_started() found, and that stays where it is as long as the engine calls this one.
+    (address != 0).then(|| unsafe { std::mem::transmute::<usize, Handler>(address) })
+}
+
+/// On the PHP thread: from now on [`raise`] reaches this request.
+pub(super) fn arm() -> fn() {
+    // SAFETY: the address alone is taken. Without thread safety the globals are one static of the process, so that it stays
+    // right for ever; the flag is one byte that everybody writes atomically.
+    let flag = unsafe { (&raw mut executor_globals.vm_interrupt).cast::<AtomicBool>() };
+    FLAG.store(flag, Ordering::Release);
+    raise
+}
+
+/// RSHUTDOWN, before the leases are ended: no raise reaches the next request.
+pub(super) fn request_ended() {
+    FLAG.store(std::ptr::null_mut(), Ordering::Release);
+    PENDING.store(false, Ordering::Release);
+}
+
+/// Asks the engine for a call of the handler. Also on the keeper's thread: two stores, in this order, and nothing else.
+fn raise() {
+    PENDING.store(true, Ordering::Release);
+    // SAFETY: null, or the flag that arm() found.
+    if let Some(flag) = unsafe { FLAG.load(Ordering::Acquire).as_ref() } {
+        flag.store(true, Ordering::SeqCst);
+    }
+}
+
+/// The engine's call at a safe point, after anybody raised the flag.
+///
+/// # Safety
+///
+/// Called by the engine alone, on the PHP thread, while a function runs.
+unsafe extern "C" fn handler(execute_data: *mut zend_execute_data) {
+    if let Some(previous) = previous() {
+        // SAFETY: it is called as the engine called this one.
+        unsafe { previous(execute_data) };
+    }
+    if PENDING.load(Ordering::Acquire) {
+        let _ = catch_unwind(throw);
+    }
+}
+
+/// Throws what is lost. Where an exception is on its way already (that of a signal handler, or of another lease), the engine makes
+/// it the previous one of ours. It cannot be put off by raising the flag again: the engine would ask before it goes on, for ever.
+fn throw() {
+    // Before the leases are asked: a loss that comes now raises again.
+    PENDING.store(false, Ordering::Release);
+    while let Some(error) = keeper::take_loss() {
+        let (message, class) = exceptions::parts(&error);
+        // An error would mean that the class cannot be thrown; ours can.
+        let _ = throw_with_code(class, i32::from(error.code), &message);
+    }
+}

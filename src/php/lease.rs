@@ -1,0 +1,68 @@
+//! `NrLlmLease`: a lease that a thread keeps renewing.
+
+use ext_php_rs::flags::ClassFlags;
+use ext_php_rs::prelude::*;
+
+use super::convert::int;
+use crate::process::lease::Lease;
+
+/// A lease that a thread keeps renewing.
+#[php_class]
+#[php(flags = ClassFlags::Final.union(ClassFlags::NoDynamicProperties))]
+pub(super) struct NrLlmLease {
+    lease: Lease,
+}
+
+impl NrLlmLease {
+    pub(super) const fn new(lease: Lease) -> Self {
+        Self { lease }
+    }
+}
+
+#[php_impl]
+impl NrLlmLease {
+    /// How the lease stands: held, unknown, lost, cancelled or stopped.
+    fn state(&self) -> &'static str {
+        self.lease.state()
+    }
+
+    /// Is the run still this process's?
+    fn is_held(&self) -> bool {
+        self.lease.is_held()
+    }
+
+    /// Milliseconds until the lease runs out; 0 when it has ended.
+    fn remaining_ms(&self) -> i64 {
+        self.lease.remaining_ms()
+    }
+
+    /// Says that progress was made.
+    fn step(&self) -> PhpResult<()> {
+        Ok(self.lease.step()?)
+    }
+
+    /// How many beats succeeded, the first renewal included.
+    fn beats(&self) -> i64 {
+        self.lease.beats()
+    }
+
+    /// Why the last beat failed, or which limit ended the beats; null when nothing went wrong.
+    fn last_error(&self) -> Option<String> {
+        self.lease.last_error()
+    }
+
+    /// The run's uid.
+    fn run_uid(&self) -> i64 {
+        int(self.lease.run_uid())
+    }
+
+    /// The owner.
+    fn claimed_by(&self) -> &str {
+        self.lease.claimed_by()
+    }
+
+    /// Stops the beats.
+    fn release(&self) {
+        self.lease.release();
+    }
+}

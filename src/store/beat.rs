@@ -1,0 +1,72 @@
+//! Beat: what the keeper does at every interval. A renewal that also says why it was refused.
+//!
+//! Guard: that of [`super::renew`]. Effect: `lease_expires`, `tstamp`.
+
+use super::context::{Context, OWNED};
+use super::error::{Error, Result};
+use super::lease_state::{LeaseState, of_row};
+use super::options::Options;
+use super::renew::{COLUMNS, is_held};
+use super::session::{Session, idempotent, params};
+use crate::run::argument::MAX_U32;
+
+/// What became of a beat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beat {
+    /// The lease was renewed.
+    Renewed,
+    /// The owner does not hold the run; never [`LeaseState::Held`].
+    NotOwner(LeaseState),
+    /// `sending` said no: nothing was sent.
+    Withheld,
+}
+
+/// Renews a lease for `lease_seconds` from now, if still its owner.
+///
+/// `sending` is called right before each sending (two, when the connection turns out to be lost): the deadline counts from there
+/// (rule 17). The row's end is computed after it, so it is never earlier than the deadline. Where nothing matched, a locking read
+/// tells why: the owner is never judged by a plain one (rule 2).
+///
+/// # Errors
+///
+/// A connection or query error; it says nothing about who holds the lease.
+pub async fn beat(
+    session: &mut Session,
+    options: &Options,
+    uid: u64,
+    owner: &str,
+    lease_seconds: i64,
+    mut sending: impl FnMut() -> bool,
+) -> Result<Beat> {
+    idempotent(session, async |session| {
+        // Twice: a run may be put back and claimed again by the same owner between the write and the read.
+        for _ in 0..2 {
+            session.table(&options.table).await?.require(COLUMNS)?;
+            if !sending() {
+                return Ok(Beat::Withheld);
+            }
+            let context = Context::now(options);
+            let (table, time) = (context.quoted(), context.time_sql());
+            let sql = format!(
+                "UPDATE {table} FORCE INDEX (PRIMARY) SET lease_expires = {time}, tstamp = {time} WHERE uid = ? AND status = 'running' AND {OWNED}"
+            );
+            let expires = context.time.saturating_add(lease_seconds).min(MAX_U32);
+            let reply = session.execute(&sql, params![context.at(expires), context.at_now(), uid, owner]).await?;
+            let renewed = match reply.matched {
+                Some(matched) => matched > 0,
+                None => is_held(session, context, uid, owner).await?,
+            };
+            if renewed {
+                return Ok(Beat::Renewed);
+            }
+            let sql = format!("SELECT status, {OWNED} FROM {table} WHERE uid = ? FOR UPDATE");
+            let rows = session.query(&sql, params![owner, uid]).await?;
+            match of_row(rows.into_iter().next())? {
+                LeaseState::Held => {}
+                state => return Ok(Beat::NotOwner(state)),
+            }
+        }
+        Err(Error::connection(format!("run {uid} was given away and taken again in the middle of a beat")))
+    })
+    .await
+}

@@ -1,0 +1,774 @@
+//! The outbox: the wake-up that is written in the requeue's own transaction (rule 13), and what is told when a reply is lost (rule 14).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::Instant;
+
+use nrllm_runtime::run::argument;
+use nrllm_runtime::run::failure::{Classification, Failure, FailureClass};
+use nrllm_runtime::run::status::Reason;
+use nrllm_runtime::store::error::{Kind, Result};
+use nrllm_runtime::store::options::{Clock, Options, TableName};
+use nrllm_runtime::store::outbox::WakeUp;
+use nrllm_runtime::store::reap::Request;
+use nrllm_runtime::store::recover::{self, Recovery};
+use nrllm_runtime::store::stranded::{self, Stranded};
+
+use crate::subject::{LEASE, NOW, Subject, error_of, reasons, request, settings, uids};
+use crate::support::client::Client;
+use crate::support::database::{Database, MESSAGES, RUNS, Run, Shape};
+use crate::support::peer::Peer;
+use crate::support::proxy::{Fault, Kind as Command, Proxy, Welcome, When};
+use crate::support::server::Server;
+
+const OWNER: &str = "worker:web-01:4711:c0ffee";
+const PLACEHOLDER: &str = "00000000-0000-4000-8000-000000000000";
+/// As the transport's serializer writes it, with what is easily damaged on the way: backslashes, quotes, NUL as `\0`, more than ASCII.
+const BODY: &str = "O:36:\\\"Symfony\\\\Component\\\\Messenger\\\\Envelope\\\":2:{s:44:\\\"\\0Symfony\\\\Component\\\\Messenger\\\\Envelope\\0stamps\\\";a:0:{}\
+    s:7:\\\"runUuid\\\";s:36:\\\"00000000-0000-4000-8000-000000000000\\\";s:9:\\\"gr\u{fc}\u{df}e\u{1f600}\\\";s:9:\\\"%?:'--\\'#`\\\";}}";
+const HEADERS: &str = "{\"type\":\"A\\\\B\",\"X-Run\":\"00000000-0000-4000-8000-000000000000\"}";
+
+fn table(name: &str) -> TableName {
+    TableName::parse("table", name).unwrap()
+}
+
+pub fn template() -> WakeUp {
+    WakeUp {
+        table: table(MESSAGES),
+        queue: "default".to_owned(),
+        body: BODY.to_owned(),
+        headers: HEADERS.to_owned(),
+        placeholder: PLACEHOLDER.to_owned(),
+    }
+}
+
+fn waking(limit: u64) -> Request {
+    Request { wake_up: Some(template()), ..request(limit) }
+}
+
+pub fn recover_waking(subject: &mut Subject, uid: i64, wake_up: Option<&WakeUp>) -> Result<Recovery> {
+    let uid = argument::run_uid(uid)?;
+    let failure =
+        Failure { classification: Classification { class: FailureClass::Connection, http_status: None }, error_class: "E".to_owned() };
+    subject.run(async |session, context| recover::recover_failure(session, context, uid, OWNER, &failure, wake_up).await)
+}
+
+pub fn sweep(subject: &mut Subject, older_than_seconds: i64, limit: u64, wake_up: Option<WakeUp>) -> Result<Vec<Stranded>> {
+    let request = stranded::Request { older_than_seconds, limit, now: None, wake_up };
+    subject.run(async |session, context| stranded::stranded_runs(session, context, &request).await)
+}
+
+/// A message as the test reads it: for which run, and when it was made and becomes available, in unix seconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    pub uuid: String,
+    pub created: i64,
+    pub available: i64,
+}
+
+/// The messages, oldest first; everything about them that does not differ from run to run is compared here.
+pub fn messages(database: &mut Database) -> Vec<Message> {
+    let epoch = "TIMESTAMP'1970-01-01 00:00:00'";
+    let sql = format!(
+        "SELECT m.*, TIMESTAMPDIFF(SECOND, {epoch}, created_at) AS created, TIMESTAMPDIFF(SECOND, {epoch}, available_at) AS available \
+         FROM {MESSAGES} AS m ORDER BY id"
+    );
+    let rows = database.client().maps(&sql);
+    rows.into_iter()
+        .map(|row| {
+            let text = |column: &str| String::from_utf8(row[column].clone().unwrap()).unwrap();
+            let body = text("body");
+            let start = BODY.find(PLACEHOLDER).unwrap();
+            let uuid = body[start..start + 36].to_owned();
+            assert_eq!(body, BODY.replace(PLACEHOLDER, &uuid), "nothing but the placeholder was replaced");
+            assert_eq!(text("headers"), HEADERS.replace(PLACEHOLDER, &uuid));
+            assert_eq!((text("queue_name").as_str(), &row["delivered_at"]), ("default", &None));
+            Message { uuid, created: text("created").parse().unwrap(), available: text("available").parse().unwrap() }
+        })
+        .collect()
+}
+
+/// Not every statement with the word: the session is READ COMMITTED.
+fn commit() -> When {
+    When::command(|command| command.sql == "COMMIT")
+}
+
+fn stale(crdate: i64) -> Run {
+    Run::running("worker:gone:1:dead", NOW - 10).crdate(crdate)
+}
+
+#[test]
+fn p13_a_reap_writes_a_message_for_every_requeue_and_for_nothing_else() {
+    for collation in ["utf8mb4_unicode_ci", "utf8mb4_bin", "utf8mb3_general_ci", "latin1_swedish_ci"] {
+        let mut database = Database::with(&Shape::default().collation(collation).queued_at());
+        let requeued: Vec<i64> = (0..20).map(|number| database.insert(&stale(number))).collect();
+        let ended = [
+            database.insert(&stale(1).requeued(3)),
+            database.insert(&stale(1).fence("non_idempotent_write")),
+            database.insert(&stale(1).without_request()),
+        ];
+        let live = database.insert(&Run::running(OWNER, LEASE));
+        let queued = database.insert(&Run::queued());
+        let mut subject = Subject::on(&database);
+        let report = subject.reap(&waking(50)).unwrap();
+        assert_eq!(uids(&report.requeued), requeued, "{collation}");
+        assert!(report.requeued.iter().all(|entry| entry.woken_up && !entry.confirmed));
+        assert_eq!(uids(&report.dead_lettered), ended);
+        assert!(report.dead_lettered.iter().all(|entry| !entry.woken_up));
+        let expected: Vec<Message> =
+            requeued.iter().map(|&uid| Message { uuid: database.get(uid, "uuid"), created: NOW, available: NOW }).collect();
+        assert_eq!(messages(&mut database), expected);
+        assert_eq!((database.get(live, "status").as_str(), database.get(queued, "status").as_str()), ("running", "queued"));
+
+        // A dry run and a tick without anything to do write none.
+        database.insert(&stale(1));
+        assert_eq!(subject.reap(&Request { dry_run: true, ..waking(50) }).unwrap().requeued.len(), 1);
+        assert_eq!(messages(&mut database).len(), 20);
+        assert_eq!(subject.reap(&waking(50)).unwrap().requeued.len(), 1);
+        assert_eq!(subject.reap(&waking(50)).unwrap().requeued.len(), 0);
+        assert_eq!(messages(&mut database).len(), 21);
+    }
+}
+
+#[test]
+fn p13_a_recovery_s_message_is_available_when_the_run_is_due_and_never_before() {
+    for (base_ms, count, delay_ms, seconds) in
+        [(30_000, 0, 30_000, 30), (30_000, 2, 120_000, 120), (1_500, 0, 1_500, 2), (1_001, 0, 1_001, 2), (1, 0, 1, 1), (0, 0, 0, 0)]
+    {
+        let mut database = Database::new();
+        let uid = database.insert(&Run::running(OWNER, LEASE).requeued(count));
+        let mut options = Options::default();
+        options.backoff.base_ms = base_ms;
+        let mut subject = Subject::with(&database, options);
+        let recovery = recover_waking(&mut subject, uid, Some(&template())).unwrap();
+        let requeue_count = u32::try_from(count + 1).unwrap();
+        assert_eq!(recovery, Recovery::Requeued { requeue_count, delay_ms, woken_up: true, confirmed: false });
+        let uuid = database.get(uid, "uuid");
+        assert_eq!(messages(&mut database), [Message { uuid, created: NOW, available: NOW + seconds }]);
+        let due = |subject: &mut Subject, now: i64| {
+            subject.run(async |session, context| nrllm_runtime::store::due::due_runs(session, context, 5, Some(now)).await).unwrap().len()
+        };
+        assert_eq!((due(&mut subject, NOW + seconds - 1), due(&mut subject, NOW + seconds)), (0, 1), "{base_ms} {count}");
+    }
+}
+
+#[test]
+fn p13_a_dead_letter_and_a_lost_lease_write_no_message() {
+    let mut database = Database::new();
+    let mut subject = Subject::on(&database);
+    let spent = database.insert(&Run::running(OWNER, LEASE).requeued(3));
+    let recovery = recover_waking(&mut subject, spent, Some(&template())).unwrap();
+    assert_eq!(recovery, Recovery::DeadLettered { reason: Reason::RetriesExhausted, requeue_count: 3, confirmed: false });
+    let other = database.insert(&Run::running("worker:other:1", LEASE));
+    assert_eq!(recover_waking(&mut subject, other, Some(&template())).unwrap(), Recovery::LeaseLost);
+    assert_eq!(messages(&mut database), []);
+    // Without a template nothing is written either, and that is told.
+    let mine = database.insert(&Run::running(OWNER, LEASE));
+    let recovery = recover_waking(&mut subject, mine, None).unwrap();
+    assert_eq!(recovery, Recovery::Requeued { requeue_count: 1, delay_ms: 30_000, woken_up: false, confirmed: false });
+    assert_eq!(messages(&mut database), []);
+}
+
+/// All three operations with this template, on runs that they would write; the error of each.
+fn refusals(database: &mut Database, options: &Options, dbname: &str, wake_up: &WakeUp) -> Vec<String> {
+    let runs = [database.insert(&stale(1)), database.insert(&Run::running(OWNER, LEASE)), database.insert(&Run::queued())];
+    let before: Vec<_> = runs.iter().map(|&uid| database.row(uid)).collect();
+    let mut subject = Subject::of(settings(database.endpoint(), dbname), options.clone());
+    let reap = subject.reap(&Request { wake_up: Some(wake_up.clone()), ..request(5) });
+    let recovered = recover_waking(&mut subject, runs[1], Some(wake_up));
+    let swept = sweep(&mut subject, 60, 5, Some(wake_up.clone()));
+    let told = vec![
+        error_of(Kind::Configuration, reap).message,
+        error_of(Kind::Configuration, recovered).message,
+        error_of(Kind::Configuration, swept).message,
+    ];
+    let after: Vec<_> = runs.iter().map(|&uid| database.row(uid)).collect();
+    assert_eq!(after, before, "nothing was written");
+    database.client().run(&format!("DELETE FROM {RUNS}"));
+    told
+}
+
+#[test]
+fn p13_a_set_up_without_one_transaction_is_refused_before_anything_is_written() {
+    let mut database = Database::new();
+    let here = database.name().to_owned();
+    let client = database.client();
+    client.run(&format!("CREATE TABLE unsafe_messages LIKE {MESSAGES}"));
+    client.run("ALTER TABLE unsafe_messages ENGINE = MyISAM");
+    client.run(&format!("CREATE TABLE short_messages LIKE {MESSAGES}"));
+    client.run("ALTER TABLE short_messages DROP COLUMN available_at, DROP COLUMN headers");
+    client.run(&format!("CREATE VIEW view_messages AS SELECT * FROM {MESSAGES}"));
+    client.run(&format!("CREATE DATABASE {here}_other"));
+    client.run(&format!("CREATE TABLE {here}_other.{MESSAGES} LIKE {MESSAGES}"));
+    client.run(&format!("CREATE TABLE unsafe_runs LIKE {RUNS}"));
+    client.run("ALTER TABLE unsafe_runs ENGINE = MyISAM");
+
+    let with = |name: &str| WakeUp { table: table(name), ..template() };
+    let default = Options::default();
+    for (wake_up, parts) in [
+        (with("no_such_table"), vec!["no table `no_such_table`"]),
+        (with("no_such_database.sys_messenger_messages"), vec!["no table", "no_such_database"]),
+        (with("short_messages"), vec!["lacks the columns headers, available_at", "`short_messages`"]),
+        (with(&format!("{here}_other.{MESSAGES}")), vec!["own database", here.as_str()]),
+        (with("unsafe_messages"), vec!["MyISAM", "transactions"]),
+        (with("view_messages"), vec!["VIEW", "transactions"]),
+    ] {
+        for message in refusals(&mut database, &default, &here, &wake_up) {
+            assert!(message.contains("wakeUp") && parts.iter().all(|part| message.contains(part)), "{message}");
+        }
+    }
+
+    // The runs are in another database than the connection's, where an unqualified message table would be looked for.
+    let qualified = Options { table: table(&format!("{here}.{RUNS}")), ..Options::default() };
+    for message in refusals(&mut database, &qualified, &format!("{here}_other"), &template()) {
+        assert!(message.contains("own database"), "{message}");
+    }
+    // No database is chosen at all.
+    for message in refusals(&mut database, &qualified, "", &template()) {
+        assert!(message.contains("names no database"), "{message}");
+    }
+    // The runs themselves know no transactions.
+    let unsafe_runs = Options { table: table("unsafe_runs"), ..Options::default() };
+    for message in refusals(&mut database, &unsafe_runs, &here, &template()) {
+        assert!(message.contains("`unsafe_runs` is MyISAM"), "{message}");
+    }
+
+    // What is right in another spelling works.
+    for (options, dbname, wake_up) in [
+        (&default, here.as_str(), with(&format!("{here}.{MESSAGES}"))),
+        (&qualified, here.as_str(), template()),
+        (&qualified, "", with(&format!("{here}.{MESSAGES}"))),
+    ] {
+        let uid = database.insert(&stale(1));
+        let mut subject = Subject::of(settings(database.endpoint(), dbname), options.clone());
+        let report = subject.reap(&Request { wake_up: Some(wake_up), ..request(5) }).unwrap();
+        assert_eq!((uids(&report.requeued), report.requeued[0].woken_up), (vec![uid], true));
+    }
+    assert_eq!(messages(&mut database).len(), 3);
+    database.client().run(&format!("DROP DATABASE {here}_other"));
+}
+
+#[test]
+fn p13_a_message_table_that_changes_under_a_worker_is_looked_at_again() {
+    let mut database = Database::new();
+    let mut subject = Subject::on(&database);
+    database.insert(&stale(1));
+    assert_eq!(subject.reap(&waking(5)).unwrap().requeued.len(), 1);
+    let uid = database.insert(&stale(1));
+    let before = database.row(uid);
+    database.client().run(&format!("RENAME TABLE {MESSAGES} TO away"));
+    error_of(Kind::Configuration, subject.reap(&waking(5)));
+    let told = error_of(Kind::Configuration, subject.reap(&waking(5)));
+    assert!(told.message.contains("wakeUp['table']"), "{told:?}");
+    assert_eq!(database.row(uid), before);
+    database.client().run(&format!("RENAME TABLE away TO {MESSAGES}"));
+    assert_eq!(uids(&subject.reap(&waking(5)).unwrap().requeued), [uid]);
+    assert_eq!(messages(&mut database).len(), 2);
+}
+
+#[test]
+fn p13_a_run_whose_uuid_does_not_fit_is_left_alone_and_stops_no_other() {
+    let odd = [
+        "",
+        "short",
+        "0e12362e-cbf0-4052-a2e9-f3c849a50b\u{e9}x",
+        "0e12362e-cbf0-4052-a2e9-f3c849a50bc\"",
+        "0e12362e-cbf0-4052-a2e9-f3c849a50bc\\",
+    ];
+    let mut database = Database::new();
+    let mut subject = Subject::on(&database);
+    let left: Vec<i64> = odd.iter().map(|uuid| database.insert(&stale(1).uuid(uuid))).collect();
+    let spent = database.insert(&stale(2).uuid("spent").requeued(3));
+    let good = database.insert(&stale(3));
+    let before: Vec<_> = left.iter().map(|&uid| database.row(uid)).collect();
+    for dry_run in [true, false] {
+        let report = subject.reap(&Request { dry_run, ..waking(2) }).unwrap();
+        assert_eq!((uids(&report.skipped), reasons(&report.skipped)), (left.clone(), vec!["unwakeable"; 5]), "dry run: {dry_run}");
+        assert_eq!((uids(&report.requeued), uids(&report.dead_lettered)), (vec![good], vec![spent]), "dry run: {dry_run}");
+    }
+    assert_eq!(left.iter().map(|&uid| database.row(uid)).collect::<Vec<_>>(), before);
+    assert_eq!(messages(&mut database).len(), 1);
+    // Without a message there is nothing to break.
+    assert_eq!(uids(&subject.reap(&request(10)).unwrap().requeued), left);
+
+    let mine = database.insert(&Run::running(OWNER, LEASE).uuid("short too"));
+    let before = database.row(mine);
+    let told = error_of(Kind::Configuration, recover_waking(&mut subject, mine, Some(&template())));
+    assert!(told.message.contains("'short too'") && told.message.contains("nothing was written"), "{told:?}");
+    assert_eq!(database.row(mine), before);
+    assert!(matches!(recover_waking(&mut subject, mine, None).unwrap(), Recovery::Requeued { woken_up: false, .. }));
+
+    // The sweep with messages leaves them to one without, and they hide nobody from it.
+    subject.time = NOW + 3_600;
+    let swept = sweep(&mut subject, 60, 1, Some(template())).unwrap();
+    assert_eq!(swept.iter().map(|run| (run.uid, run.woken_up)).collect::<Vec<_>>(), [(good as u64, true)]);
+    assert_eq!(sweep(&mut subject, 60, 50, Some(template())).unwrap(), []);
+    assert_eq!(sweep(&mut subject, 60, 50, None).unwrap().len(), 6);
+}
+
+#[test]
+fn p23_with_the_database_s_clock_the_message_goes_by_it_in_any_time_zone() {
+    let server = Server::start(&["--default-time-zone=+05:30"]);
+    let mut database = Database::on(&server, &Shape::default());
+    let options = Options { clock: Clock::Database, ..Options::default() };
+    let mut subject = Subject::with(&database, options);
+    // The caller's clock is years behind.
+    let (failed, stale) = (database.insert(&Run::running(OWNER, LEASE)), database.insert(&stale(1)));
+    let began = database.client().number("SELECT UNIX_TIMESTAMP()");
+    recover_waking(&mut subject, failed, Some(&template())).unwrap();
+    subject.reap(&Request { now: Some(NOW), only: Some(vec![stale as u64]), ..waking(5) }).unwrap();
+    let ended = database.client().number("SELECT UNIX_TIMESTAMP()");
+    let requeued: i64 = database.get(failed, "tstamp").parse().unwrap();
+    let found = messages(&mut database);
+    assert!((began..=ended).contains(&requeued), "{began} {requeued} {ended}");
+    assert_eq!((found[0].created, found[0].available), (requeued, requeued + 30));
+    assert!((began..=ended).contains(&found[1].available), "{found:?}");
+    // And by the caller's where that is asked for, whatever the server's zone.
+    let uid = database.insert(&Run::running(OWNER, LEASE));
+    recover_waking(&mut Subject::on(&database), uid, Some(&template())).unwrap();
+    assert_eq!(messages(&mut database)[2].available, NOW + 30);
+}
+
+#[test]
+fn p9_a_deadlock_at_the_message_takes_the_whole_chunk_again() {
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let mut subject = Subject::through(&proxy, &database);
+    for code in [1213, 1020] {
+        let runs: Vec<i64> = (0..5).map(|_| database.insert(&stale(1))).collect();
+        let before = messages(&mut database).len();
+        let rule = proxy.rule(When::statement(&format!("INSERT INTO `{MESSAGES}`")).times(2), Fault::Refuse(code));
+        let report = subject.reap(&waking(50)).unwrap();
+        assert_eq!((rule.hits(), uids(&report.requeued)), (2, runs));
+        assert!(report.requeued.iter().all(|entry| entry.woken_up && entry.requeue_count == 1));
+        assert_eq!(messages(&mut database).len(), before + 5);
+
+        let uid = database.insert(&Run::running(OWNER, LEASE));
+        proxy.rule(When::statement(&format!("INSERT INTO `{MESSAGES}`")).times(2), Fault::Refuse(code));
+        let recovery = recover_waking(&mut subject, uid, Some(&template())).unwrap();
+        assert_eq!(recovery, Recovery::Requeued { requeue_count: 1, delay_ms: 30_000, woken_up: true, confirmed: false });
+        assert_eq!(messages(&mut database).len(), before + 6);
+    }
+}
+
+#[test]
+fn p9_a_message_table_that_is_locked_costs_one_wait_and_leaves_every_run_as_it_was() {
+    let mut database = Database::new();
+    let runs: Vec<i64> = (0..60).map(|_| database.insert(&stale(1))).collect();
+    let mine = database.insert(&Run::running(OWNER, LEASE));
+    let before = database.all();
+    let mut other = database.connect();
+    other.run(&format!("LOCK TABLES {MESSAGES} WRITE"));
+    let mut subject = Subject::limits(database.endpoint(), database.name(), 3_000, 1_500);
+    for _ in 0..2 {
+        let started = Instant::now();
+        let told = error_of(Kind::Connection, subject.reap(&waking(60)));
+        assert!(told.message.contains(MESSAGES) && told.code == 1205, "{told:?}");
+        assert!(started.elapsed().as_secs() < 10, "it was waited for once, not once a run: {:?}", started.elapsed());
+        error_of(Kind::Connection, recover_waking(&mut subject, mine, Some(&template())));
+    }
+    assert_eq!(database.all(), before);
+    other.run("UNLOCK TABLES");
+    assert_eq!(uids(&subject.reap(&waking(60)).unwrap().requeued), runs);
+    assert_eq!(messages(&mut database).len(), 60);
+}
+
+#[test]
+fn p13_a_server_that_writes_fewer_messages_than_runs_gets_nothing_written() {
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let runs: Vec<i64> = (0..3).map(|_| database.insert(&stale(1))).collect();
+    let before = database.all();
+    let mut subject = Subject::through(&proxy, &database);
+    subject.reap(&Request { dry_run: true, ..waking(5) }).unwrap();
+    // An OK packet for two records in place of the one for three.
+    let info = b"Records: 2  Duplicates: 0  Warnings: 0";
+    let mut payload = vec![0x00, 2, 1, 3, 0, 0, 0, info.len() as u8];
+    payload.extend_from_slice(info);
+    proxy.rule(When::statement(&format!("INSERT INTO `{MESSAGES}`")), Fault::Payload(payload));
+    let told = error_of(Kind::Connection, subject.reap(&waking(5)));
+    assert!(told.message.contains("wrote 2"), "{told:?}");
+    assert_eq!(database.all(), before);
+    assert_eq!(messages(&mut database), []);
+    assert_eq!(uids(&subject.reap(&waking(5)).unwrap().requeued), runs);
+}
+
+#[test]
+fn p14_a_lost_commit_is_read_back_with_its_message() {
+    for (fault, confirmed) in
+        [(Fault::CutAfter, true), (Fault::CutWithin(3), true), (Fault::RefuseAfter(1180), true), (Fault::CutBefore, false)]
+    {
+        let mut database = Database::new();
+        let proxy = Proxy::start(database.endpoint());
+        let mut subject = Subject::through(&proxy, &database);
+        let runs: Vec<i64> = (0..5).map(|_| database.insert(&stale(1))).collect();
+        let spent = database.insert(&stale(1).requeued(3));
+        let mine = database.insert(&Run::running(OWNER, LEASE));
+        let rule = proxy.rule(commit(), fault.clone());
+        let report = subject.reap(&waking(50)).unwrap();
+        assert_eq!((rule.hits(), uids(&report.requeued), uids(&report.dead_lettered)), (1, runs, vec![spent]), "{fault:?}");
+        assert!(report.requeued.iter().all(|entry| entry.woken_up && entry.confirmed == confirmed), "{fault:?}: {report:?}");
+        assert!(report.dead_lettered.iter().all(|entry| !entry.woken_up && entry.confirmed == confirmed), "{fault:?}: {report:?}");
+        assert_eq!(messages(&mut database).len(), 5, "{fault:?}");
+
+        proxy.rule(commit(), fault.clone());
+        let recovery = recover_waking(&mut subject, mine, Some(&template())).unwrap();
+        assert_eq!(recovery, Recovery::Requeued { requeue_count: 1, delay_ms: 30_000, woken_up: true, confirmed }, "{fault:?}");
+        assert_eq!(messages(&mut database).len(), 6, "{fault:?}");
+
+        subject.time = NOW + 3_600;
+        proxy.rule(commit(), fault.clone());
+        let swept = sweep(&mut subject, 60, 50, Some(template())).unwrap();
+        assert_eq!((swept.len(), swept.iter().all(|run| run.woken_up)), (6, true), "{fault:?}: {swept:?}");
+        assert_eq!(messages(&mut database).len(), 12, "{fault:?}");
+        assert_eq!(sweep(&mut subject, 60, 50, Some(template())).unwrap(), []);
+    }
+}
+
+#[test]
+fn p14_a_commit_that_is_refused_and_did_not_happen_is_an_error() {
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let mut subject = Subject::through(&proxy, &database);
+    let (stale, mine) = (database.insert(&stale(1)), database.insert(&Run::running(OWNER, LEASE)));
+    let before = database.all();
+    proxy.rule(commit().times(2), Fault::Refuse(1180));
+    assert_eq!(error_of(Kind::Query, subject.reap(&waking(5))).code, 1180);
+    assert_eq!(error_of(Kind::Query, recover_waking(&mut subject, mine, Some(&template()))).code, 1180);
+    assert_eq!((database.all(), messages(&mut database)), (before, vec![]));
+    // The session is left without a transaction of its own.
+    assert_eq!(uids(&subject.reap(&waking(5)).unwrap().requeued), [stale]);
+    assert_eq!(messages(&mut database).len(), 1);
+}
+
+/// What another party does between a commit whose reply is lost and its reading back.
+fn meanwhile(fault: Fault, act: impl FnOnce(&mut Database, &[i64])) -> (bool, bool, bool) {
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let runs = [database.insert(&stale(1)), database.insert(&Run::running(OWNER, NOW - 10))];
+    let mut subject = Subject::through(&proxy, &database);
+    // The table's facts are known, so that the first statement of the new connection with a lock is the reading back.
+    subject.reap(&Request { dry_run: true, ..waking(5) }).unwrap();
+    proxy.rule(commit(), fault);
+    let held = proxy.rule(When::statement("termination_reason FROM"), Fault::HoldRequest);
+    let worker = thread::spawn(move || {
+        let report = subject.reap(&Request { only: Some(vec![runs[0] as u64]), ..waking(5) }).unwrap();
+        (report.requeued, subject)
+    });
+    held.wait();
+    act(&mut database, &runs);
+    held.release();
+    let (requeued, _subject) = worker.join().unwrap();
+    assert_eq!(uids(&requeued), runs[..1]);
+    let pending = messages(&mut database).iter().any(|message| message.uuid == database.get(runs[0], "uuid"));
+    (requeued[0].confirmed, requeued[0].woken_up, pending)
+}
+
+#[test]
+fn p14_what_is_told_of_a_wake_up_is_true() {
+    let nothing = |_: &mut Database, _: &[i64]| {};
+    assert_eq!(meanwhile(Fault::CutAfter, nothing), (true, true, true));
+    assert_eq!(meanwhile(Fault::CutBefore, nothing), (false, true, true));
+    // A consumer took the message, and a worker the run: it was woken, and the message is gone.
+    let consumed = |database: &mut Database, runs: &[i64]| {
+        database.client().run(&format!("DELETE FROM {MESSAGES}"));
+        Peer::of(database).claim(runs[0], "worker:b", LEASE, NOW).unwrap();
+    };
+    assert_eq!(meanwhile(Fault::CutAfter, consumed), (true, true, false));
+    // Somebody else requeued it without a message, before this one's commit was rolled back for good: nothing wakes it yet.
+    let requeued = |database: &mut Database, runs: &[i64]| {
+        Peer::of(database).requeue_stale(runs[0], NOW).unwrap();
+    };
+    assert_eq!(meanwhile(Fault::CutBefore, requeued), (true, false, false));
+}
+
+/// One round of the fault tests: an operation with messages on runs of its own, broken at one exchange.
+struct Round {
+    name: &'static str,
+    prepare: fn(&mut Database) -> Vec<i64>,
+    call: fn(&mut Subject, &[i64]) -> Result<Told>,
+}
+
+/// What was told of each run: was it requeued (or its waking claimed), and was its wake-up written?
+type Told = BTreeMap<u64, (bool, bool)>;
+
+fn told(report: &nrllm_runtime::store::reap::Report) -> Told {
+    let requeued = report.requeued.iter().map(|entry| (entry.uid, (true, entry.woken_up)));
+    requeued.chain(report.dead_lettered.iter().map(|entry| (entry.uid, (false, false)))).collect()
+}
+
+fn rounds() -> [Round; 3] {
+    [
+        Round {
+            name: "reap",
+            prepare: |database| {
+                vec![
+                    database.insert(&stale(1)),
+                    database.insert(&stale(2).requeued(1)),
+                    database.insert(&stale(3).requeued(3)),
+                    database.insert(&stale(4)),
+                ]
+            },
+            call: |subject, _| Ok(told(&subject.reap(&waking(50))?)),
+        },
+        Round {
+            name: "recovery",
+            prepare: |database| vec![database.insert(&Run::running(OWNER, NOW - 10))],
+            call: |subject, runs| {
+                Ok(match recover_waking(subject, runs[0], Some(&template()))? {
+                    Recovery::Requeued { woken_up, .. } => BTreeMap::from([(runs[0] as u64, (true, woken_up))]),
+                    other => panic!("{other:?}"),
+                })
+            },
+        },
+        Round {
+            name: "sweep",
+            prepare: |database| (0..3).map(|number| database.insert(&Run::queued().crdate(number).tstamp(NOW - 900))).collect(),
+            call: |subject, _| {
+                Ok(sweep(subject, 60, 50, Some(template()))?.into_iter().map(|run| (run.uid, (true, run.woken_up))).collect())
+            },
+        },
+    ]
+}
+
+/// Looks from outside, once the server has ended what a cut connection had begun: no run is queued without a message, no message is
+/// there for a run that is not queued, no run is lost, and the runs of one operation were written together or not at all.
+fn check_invariants(database: &mut Database, round: &Round, runs: &[i64], why: &str) -> Vec<bool> {
+    database.client().run("START TRANSACTION");
+    database.client().rows(&format!("SELECT uid FROM {RUNS} FORCE INDEX (PRIMARY) FOR UPDATE"));
+    database.client().run("COMMIT");
+    let mut sent: BTreeMap<String, usize> = BTreeMap::new();
+    for message in messages(database) {
+        *sent.entry(message.uuid).or_default() += 1;
+    }
+    let written: Vec<bool> = runs
+        .iter()
+        .map(|&uid| {
+            let row = database.find(uid).unwrap_or_else(|| panic!("{why}: run {uid} is lost"));
+            let text = |column: &str| String::from_utf8(row[column].clone().unwrap()).unwrap();
+            let messages = sent.remove(&text("uuid")).unwrap_or(0);
+            match (text("status").as_str(), round.name) {
+                ("running", "reap" | "recovery") => {
+                    assert_eq!(
+                        (messages, text("lease_expires")),
+                        (0, (NOW - 10).to_string()),
+                        "{why}: a message for a run that is not queued"
+                    );
+                    false
+                }
+                ("failed", "reap") => {
+                    assert_eq!((messages, text("termination_reason").as_str()), (0, "retries_exhausted"), "{why}");
+                    true
+                }
+                ("queued", "reap" | "recovery") => {
+                    assert_eq!(messages, 1, "{why}: a queued run without its message, or with two");
+                    true
+                }
+                ("queued", "sweep") => {
+                    let marked = text("tstamp") == NOW.to_string();
+                    assert_eq!(messages, usize::from(marked), "{why}: marked {marked}");
+                    marked
+                }
+                (status, name) => panic!("{why}: a {name} left a run {status}"),
+            }
+        })
+        .collect();
+    assert!(sent.is_empty(), "{why}: messages for nobody: {sent:?}");
+    assert!(written.iter().all(|&one| one == written[0]), "{why}: one transaction, but {written:?}");
+    written
+}
+
+/// The commands of a healthy operation, session set-up included.
+fn commands_of(round: &Round) -> usize {
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let runs = (round.prepare)(&mut database);
+    (round.call)(&mut Subject::through(&proxy, &database), &runs).unwrap();
+    proxy.log().iter().filter(|exchange| !matches!(exchange.command.kind, Command::CloseStatement | Command::Quit)).count()
+}
+
+#[test]
+fn p13_a_process_that_dies_at_any_statement_strands_no_run() {
+    let mut database = Database::new();
+    let mut played = 0;
+    for round in rounds() {
+        let commands = commands_of(&round);
+        assert!(commands >= 8, "{} sends {commands} commands", round.name);
+        for command in 1..=commands {
+            for fault in [Fault::CutBefore, Fault::CutAfter, Fault::CutWithin(3)] {
+                // Once as a process that is killed: nothing comes after the cut. Once as a connection that is lost, with a new one to be had.
+                for killed in [true, false] {
+                    let why = format!("{}, {fault:?} at command {command} of {commands}, killed: {killed}", round.name);
+                    let proxy = Proxy::start(database.endpoint());
+                    if killed {
+                        proxy.welcome(Welcome::Serve, 1);
+                        proxy.welcome(Welcome::Cut, 1_000);
+                    }
+                    let runs = (round.prepare)(&mut database);
+                    let rule = proxy.rule(When::any_command().nth(command), fault.clone());
+                    let outcome = (round.call)(&mut Subject::through(&proxy, &database), &runs);
+                    assert_eq!(rule.hits(), 1, "{why}: the fault did not happen");
+                    drop(proxy);
+                    let written = check_invariants(&mut database, &round, &runs, &why);
+                    match &outcome {
+                        // What was told is what stands there. (A run may be passed over that the reaper's own dying transaction still held.)
+                        Ok(told) if told.is_empty() => assert!(!killed && !written[0], "{why}: nothing told, {written:?}"),
+                        Ok(told) => {
+                            assert!(written[0] && told.len() == runs.len(), "{why}: {told:?}");
+                            assert!(told.values().all(|&(requeued, woken_up)| requeued == woken_up), "{why}: {told:?}");
+                        }
+                        Err(error) => assert!(matches!(error.kind, Kind::Connection), "{why}: {error:?}"),
+                    }
+                    // The next one finishes what was left.
+                    let mut next = Subject::on(&database);
+                    match round.name {
+                        "sweep" => drop(sweep(&mut next, 60, 50, Some(template())).unwrap()),
+                        _ => drop(next.reap(&waking(50)).unwrap()),
+                    }
+                    let written = check_invariants(&mut database, &round, &runs, &why);
+                    assert!(written.iter().all(|&one| one), "{why}: left undone: {written:?}");
+                    database.client().run(&format!("DELETE FROM {RUNS}"));
+                    database.client().run(&format!("DELETE FROM {MESSAGES}"));
+                    played += 1;
+                }
+            }
+        }
+    }
+    println!("{played} rounds");
+    assert!(played >= 200, "{played} rounds");
+}
+
+#[test]
+fn p7_three_reapers_released_at_once_share_sixty_runs() {
+    let mut database = Database::new();
+    for limit in [60, 25, 60, 60, 60, 60, 60, 60, 60, 60] {
+        let runs: Vec<i64> = (0..60).map(|number| database.insert(&stale(number))).collect();
+        let barrier = Arc::new(Barrier::new(3));
+        let reapers: Vec<_> = (0..3)
+            .map(|_| {
+                let (barrier, mut subject) = (Arc::clone(&barrier), Subject::on(&database));
+                thread::spawn(move || {
+                    barrier.wait();
+                    subject.reap(&waking(limit)).unwrap()
+                })
+            })
+            .collect();
+        let mut requeued = Vec::new();
+        for reaper in reapers {
+            let report = reaper.join().unwrap();
+            assert!(report.requeued.iter().all(|entry| entry.woken_up && entry.requeue_count == 1 && !entry.confirmed));
+            assert!(report.dead_lettered.is_empty());
+            requeued.extend(uids(&report.requeued));
+        }
+        requeued.sort_unstable();
+        assert_eq!(requeued, runs, "limit {limit}: each run once");
+        let mut woken: Vec<String> = messages(&mut database).into_iter().map(|message| message.uuid).collect();
+        let mut expected: Vec<String> = runs.iter().map(|&uid| database.get(uid, "uuid")).collect();
+        woken.sort();
+        expected.sort();
+        assert_eq!(woken, expected, "limit {limit}: one message each");
+        database.client().run(&format!("DELETE FROM {RUNS}"));
+        database.client().run(&format!("DELETE FROM {MESSAGES}"));
+    }
+}
+
+#[test]
+fn p13_many_runs_get_their_messages_in_few_statements() {
+    let mut database = Database::new();
+    let runs: Vec<Run> = (0..1_100).map(stale).collect();
+    database.insert_all(&runs);
+    let proxy = Proxy::start(database.endpoint());
+    let mut subject = Subject::through(&proxy, &database);
+    let report = subject.reap(&waking(1_100)).unwrap();
+    assert_eq!(report.requeued.len(), 1_100);
+    let inserts =
+        proxy.log().iter().filter(|exchange| exchange.command.is_statement() && exchange.command.sql.starts_with("INSERT")).count();
+    assert_eq!(inserts, 3, "one a chunk");
+    let mut woken: Vec<String> = messages(&mut database).into_iter().map(|message| message.uuid).collect();
+    woken.sort();
+    woken.dedup();
+    assert_eq!(woken.len(), 1_100);
+}
+
+#[test]
+fn p13_consumers_and_reapers_at_once_lose_nothing() {
+    let mut database = Database::new();
+    let total = 300;
+    let runs: Vec<Run> = (0..total).map(stale).collect();
+    database.insert_all(&runs);
+    let barrier = Arc::new(Barrier::new(5));
+    let reapers: Vec<_> = (0..2)
+        .map(|_| {
+            let (barrier, mut subject) = (Arc::clone(&barrier), Subject::on(&database));
+            thread::spawn(move || {
+                barrier.wait();
+                let mut requeued = 0;
+                loop {
+                    let report = subject.reap(&waking(20)).unwrap();
+                    requeued += report.requeued.len();
+                    if report.requeued.is_empty() && !report.has_more {
+                        return requeued;
+                    }
+                }
+            })
+        })
+        .collect();
+    // As the doctrine transport does it: delete what was acknowledged, take the next, acknowledge it.
+    let taken = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let consumers: Vec<_> = (0..3)
+        .map(|_| {
+            let (barrier, mut client, taken) = (Arc::clone(&barrier), database.connect(), Arc::clone(&taken));
+            thread::spawn(move || {
+                barrier.wait();
+                let started = Instant::now();
+                while taken.lock().unwrap().len() < total as usize {
+                    assert!(started.elapsed().as_secs() < 60, "the messages come");
+                    if let Some(uuid) = consume(&mut client) {
+                        taken.lock().unwrap().push(uuid);
+                    }
+                }
+            })
+        })
+        .collect();
+    let requeued: usize = reapers.into_iter().map(|reaper| reaper.join().unwrap()).sum();
+    for consumer in consumers {
+        consumer.join().unwrap();
+    }
+    assert_eq!(requeued, total as usize);
+    let mut taken = taken.lock().unwrap().clone();
+    taken.sort();
+    taken.dedup();
+    assert_eq!(taken.len(), total as usize, "each run's message was taken");
+}
+
+/// Takes one message; consumers deadlock with each other, which costs them a turn.
+fn consume(client: &mut Client) -> Option<String> {
+    let _ = client.try_run(&format!("DELETE FROM {MESSAGES} WHERE delivered_at = '9999-12-31 23:59:59'"));
+    let mut take = || -> std::result::Result<Option<(String, String)>, mysql_async::Error> {
+        client.try_run("START TRANSACTION")?;
+        let rows = client.try_rows(&format!(
+            "SELECT id, body FROM {MESSAGES} WHERE queue_name = 'default' AND delivered_at IS NULL AND available_at <= UTC_TIMESTAMP() \
+             ORDER BY available_at LIMIT 1 FOR UPDATE"
+        ))?;
+        let found = rows.first().map(|row| {
+            let text = |index: usize| String::from_utf8(row[index].clone().unwrap()).unwrap();
+            (text(0), text(1))
+        });
+        if let Some((id, _)) = &found {
+            client.try_run(&format!("UPDATE {MESSAGES} SET delivered_at = '9999-12-31 23:59:59' WHERE id = {id}"))?;
+        }
+        client.try_run("COMMIT")?;
+        Ok(found)
+    };
+    match take() {
+        Ok(found) => found.map(|(_, body)| {
+            let start = BODY.find(PLACEHOLDER).unwrap();
+            body[start..start + 36].to_owned()
+        }),
+        Err(_) => {
+            client.run("ROLLBACK");
+            None
+        }
+    }
+}
