@@ -34,8 +34,8 @@ function count_operation(Server $server, string $database, string $variant, stri
     $kinds = [];
     foreach ($second['kinds'] as $kind => $calls) {
         $each = $per($first['kinds'][$kind] ?? 0, $calls);
-        // What an operation does now and then (growing a buffer) is none of its own calls.
-        if ($each >= 0.5) {
+        // What an operation does now and then (growing a buffer) is none of its own calls, and reading a clock is none outside valgrind (vDSO).
+        if ($each >= 0.5 && !in_array($kind, ['clock_gettime', 'gettimeofday', 'time'], true)) {
             $kinds[$kind] = round($each, 2);
         }
     }
@@ -57,7 +57,7 @@ if (realpath($argv[0]) === __FILE__) {
     $uid = held_run($server);
     $wanted = array_slice($argv, 1) ?: array_keys(variants());
     foreach ($wanted as $variant) {
-        $counted = count_operation($server, $database, $variant, "renew %d $uid " . OWNER . ' 1900000000 1');
+        $counted = count_operation($server, $database, $variant, "count-renew %d $uid " . OWNER . ' 1900000000');
         printf("%-10s renew %8d instructions  %s system calls %s\n", $variant, $counted['instructions'], $counted['syscalls'], json_encode($counted['kinds']));
     }
     $server->run("DROP DATABASE `$database`");

@@ -143,12 +143,30 @@ final class Worker
         return $command;
     }
 
-    /** @return array{done: int, n: int, p50: float, total: float, user: int, system: int, peak: int} */
+    /** @return array{done: int, n: int, p50: float, total: float, user: int, system: int, peak: int} The answer to a command. */
     public function ask(string $command): array
+    {
+        $this->send($command);
+
+        return $this->receive();
+    }
+
+    public function send(string $command): void
     {
         fwrite($this->pipes[0], $command . "\n");
         fflush($this->pipes[0]);
+    }
 
+    public function hasAnswered(): bool
+    {
+        $read = [$this->pipes[1]];
+        $none = null;
+
+        return stream_select($read, $none, $none, 0) === 1;
+    }
+
+    public function receive(): array
+    {
         return json_decode($this->line(null), true, flags: JSON_THROW_ON_ERROR);
     }
 

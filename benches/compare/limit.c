@@ -247,6 +247,16 @@ int main(int argc, char **argv)
                 samples[sample_count++] = nanoseconds() - start;
             }
             answer(done);
+        } else if (sscanf(line, "count-renew %ld %ld %127s %ld", &n, &uid, owner, &lease) == 4) {
+            for (long i = 0; i < n; i++) {
+                renew.numbers[0] = lease + i;
+                renew.numbers[1] = time(NULL);
+                renew.numbers[2] = uid;
+                text(&renew, 3, owner);
+                done += execute(&renew) > 0;
+            }
+            printf("{\"done\":%lld,\"n\":%ld}\n", done, n);
+            fflush(stdout);
         } else if (sscanf(line, "fence %ld %ld %127s %ld", &n, &uid, owner, &lease) == 4) {
             measure_begin((size_t)n);
             for (long i = 0; i < n; i++) {

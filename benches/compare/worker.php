@@ -10,8 +10,9 @@ namespace Bench;
 //   fence N UID OWNER LEASE          N times mark or clear
 //   claim N FIRST OWNER LEASE        claims N queued runs, uids from FIRST
 //   recover N FIRST OWNER            a failure of N runs that the owner holds
-//   reap LIMIT NOW
+//   reap LIMIT NOW | drain LIMIT NOW (again and again, until nothing is left)
 //   classify N FAMILY                one of failures.php's families, or `unloaded`: a plain exception where none of the known classes is loaded
+//   count-renew N UID OWNER LEASE, count-classify N FAMILY     the same without reading the clock, for counting instructions
 //   keeper N UID OWNER               keeps the lease, and reads it N times
 //   status N | list N LIMIT NOW      status(), and a dry run
 // The answer: operations done and measured, the median and the sum of their times in ns, CPU time in µs, peak memory over that before in KiB.
@@ -147,6 +148,18 @@ while (($line = fgets(STDIN)) !== false) {
             });
             $answer['done'] = $counts[0] + $counts[1];
             break;
+        case 'drain':
+            // Several reapers at once share the work: each goes on until there is nothing left for it.
+            [$limit, $now, $handled] = [$number(1), $number(2), 0];
+            $answer = measure(1, static function () use ($variant, $limit, $now, &$handled): bool {
+                do {
+                    [$requeued, $deadLettered] = $variant->reap($limit, $now);
+                    $handled += $requeued + $deadLettered;
+                } while ($requeued + $deadLettered > 0);
+                return true;
+            });
+            $answer['done'] = $handled;
+            break;
         case 'classify':
             if ($word[2] !== 'unloaded') {
                 require_once __DIR__ . '/failures.php';
@@ -157,6 +170,39 @@ while (($line = fgets(STDIN)) !== false) {
                 ? static function (int $n) use ($error): void { for ($i = 0; $i < $n; $i++) { \NrLlmRuntime::classifyFailure($error); } }
                 : static function (int $n) use ($error): void { for ($i = 0; $i < $n; $i++) { Ladder::classify($error); } };
             $answer = measure_loop($number(1), $loop, static function (int $n): void { for ($i = 0; $i < $n; $i++) { } });
+            break;
+        case 'count-renew':
+        case 'count-classify':
+            // For counting instructions: a bare loop, nothing around the call but the loop itself.
+            [$n, $done] = [$number(1), 0];
+            if ($word[0] === 'count-renew') {
+                [$uid, $owner, $lease] = [$number(2), $word[3], $number(4)];
+                if ($variant instanceof NativeVariant) {
+                    $runtime = $variant->runtime();
+                    for ($i = 0; $i < $n; $i++) {
+                        $done += (int) $runtime->renewLease($uid, $owner, $lease + $i);
+                    }
+                } else {
+                    for ($i = 0; $i < $n; $i++) {
+                        $done += (int) $variant->renew($uid, $owner, $lease + $i);
+                    }
+                }
+            } else {
+                if ($word[2] !== 'unloaded') {
+                    require_once __DIR__ . '/failures.php';
+                }
+                $error = $word[2] === 'unloaded' ? new \RuntimeException('some error') : throwable($word[2]);
+                if ($variant instanceof NativeVariant) {
+                    for (; $done < $n; $done++) {
+                        \NrLlmRuntime::classifyFailure($error);
+                    }
+                } else {
+                    for (; $done < $n; $done++) {
+                        Ladder::classify($error);
+                    }
+                }
+            }
+            $answer = ['done' => $done, 'n' => $n];
             break;
         case 'keeper':
             $lease = $variant->runtime()->keepLease($number(2), $word[3]);

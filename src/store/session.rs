@@ -11,13 +11,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mysql_async::prelude::{Protocol, Queryable};
-use mysql_async::{ClientIdentity, Conn, DriverError, OptsBuilder, Params, QueryResult, Row, SslOpts};
+use mysql_async::{ClientIdentity, Conn, DriverError, OptsBuilder, Params, QueryResult, Row, SslOpts, Statement};
 use tokio::sync::oneshot;
 
 use super::error::{Error, Fate, Result, server_error};
 use super::options::{TableName, Timeouts};
+use super::plan::Plans;
 use super::server::{Limits, Locking, ServerFacts};
 use super::settings::{ConnectionSettings, Endpoint};
+use super::statements::Statements;
 use super::table::TableFacts;
 
 /// How a thread is prepared that a session has to start (name resolution): the process masks its signals there.
@@ -48,6 +50,8 @@ struct Live {
     server: ServerFacts,
     limits: Limits,
     tables: Vec<(TableName, Arc<TableFacts>)>,
+    plans: Plans,
+    statements: Statements,
     /// Pairs of run and message tables that were found fit for one transaction.
     outboxes: Vec<(TableName, TableName)>,
     /// Is a transaction open?
@@ -177,6 +181,11 @@ impl Session {
         live.tables.iter().find(|(name, _)| name == table).map(|(_, facts)| Arc::clone(facts))
     }
 
+    /// The plans of the open connection.
+    pub(super) fn plans(&mut self) -> Option<&mut Plans> {
+        self.live.as_mut().map(|live| &mut live.plans)
+    }
+
     /// Was this message table found fit for the run table's transactions, on this connection?
     pub(crate) fn knows_outbox(&self, runs: &TableName, messages: &TableName) -> bool {
         self.live.as_ref().is_some_and(|live| live.outboxes.iter().any(|(a, b)| a == runs && b == messages))
@@ -195,9 +204,15 @@ impl Session {
     ///
     /// A connection or query error.
     pub async fn execute(&mut self, sql: &str, params: Params) -> Result<Reply> {
+        self.execute_with(sql, || params.clone()).await
+    }
+
+    /// As [`Session::execute`], with parameters that are made anew for every attempt instead of copied for a second one that hardly ever
+    /// comes.
+    pub(super) async fn execute_with(&mut self, sql: &str, params: impl Fn() -> Params) -> Result<Reply> {
         let mut attempt = 1;
         loop {
-            match self.execute_once(sql, params.clone()).await {
+            match self.execute_once(sql, params()).await {
                 Err(error) if self.may_repeat(&error, attempt) => pause(attempt).await,
                 outcome => return outcome,
             }
@@ -218,9 +233,9 @@ impl Session {
                     Ok(before)
                 }
                 params => {
-                    let statement = conn.prep(sql).await?;
+                    let statement = prepared(conn, &mut live.statements, sql).await?;
                     let before = address(text_of_reply(conn));
-                    conn.exec_drop(&statement, params).await?;
+                    conn.exec_iter(statement, params).await?.drop_result().await?;
                     Ok(before)
                 }
             }
@@ -269,7 +284,10 @@ impl Session {
         let outcome = bounded(limit, async {
             match params {
                 Params::Empty => rows_of(live.conn.query_iter(sql).await?).await,
-                params => rows_of(live.conn.exec_iter(sql, params).await?).await,
+                params => {
+                    let statement = prepared(&mut live.conn, &mut live.statements, sql).await?;
+                    rows_of(live.conn.exec_iter(statement, params).await?).await
+                }
             }
         })
         .await;
@@ -367,6 +385,8 @@ impl Session {
                 server,
                 limits,
                 tables: Vec::new(),
+                plans: Plans::default(),
+                statements: Statements::default(),
                 outboxes: Vec::new(),
                 in_transaction: false,
             })
@@ -393,8 +413,8 @@ impl Session {
             // Asked for otherwise at every connect; statements and rows here are small.
             .max_allowed_packet(Some(16 * 1024 * 1024))
             .wait_timeout(Some(28_800))
-            // The server bounds prepared statements for all its clients together; a worker's loop needs a few.
-            .stmt_cache_size(8);
+            // They are kept in `Statements`.
+            .stmt_cache_size(0);
         match &settings.endpoint {
             Endpoint::Socket(path) => {
                 let path = path.to_str().ok_or_else(|| Error::configuration("connection setting unix_socket must be UTF-8"))?;
@@ -444,6 +464,7 @@ impl Session {
                     // A table changed under the session: ask again what it has.
                     if let Some(live) = self.live.as_mut() {
                         live.tables.clear();
+                        live.plans.clear();
                         live.outboxes.clear();
                     }
                 }
@@ -487,6 +508,18 @@ fn text_of_reply(conn: &Conn) -> Option<&[u8]> {
 /// Where a text lies in memory; 0 for none.
 fn address(text: Option<&[u8]>) -> usize {
     text.map_or(0, |text| text.as_ptr().addr())
+}
+
+/// The prepared statement of a text, prepared if it is not kept.
+async fn prepared(conn: &mut Conn, statements: &mut Statements, sql: &str) -> mysql_async::Result<Statement> {
+    if let Some(statement) = statements.find(sql) {
+        return Ok(statement);
+    }
+    let statement = conn.prep(sql).await?;
+    if let Some(oldest) = statements.keep(sql, statement.clone()) {
+        conn.close(oldest).await?;
+    }
+    Ok(statement)
 }
 
 /// The rows of a result; `None` when the reply is no result at all.
