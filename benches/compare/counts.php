@@ -12,7 +12,7 @@ require_once __DIR__ . '/lib.php';
  *
  * @return array{instructions: float, syscalls: float, kinds: array<string, float>}
  */
-function count_operation(Server $server, string $database, string $variant, string $command, int $few = 20, int $many = 120): array
+function count_operation(Server $server, string $database, string $variant, string $command, int $few = 100, int $many = 600): array
 {
     $runs = [];
     foreach ([$few, $many] as $n) {

@@ -3,6 +3,7 @@
 //! Every operation is a function of a [`session::Session`] and a [`context::Context`]. Its arguments are checked before any
 //! SQL, its guard stands in the one statement that writes, and what it answers comes from the number of matched rows.
 
+mod alarm;
 pub mod beat;
 pub mod cancel;
 pub mod claim;
