@@ -126,3 +126,51 @@ pub unsafe extern "C" fn nrllm_error_free(error: *mut NrllmError) {
         drop(unsafe { Box::from_raw(error) });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+    use std::ptr;
+
+    use super::*;
+
+    /// Status, code and message of what `guard` makes of a body; the error is freed.
+    fn told(body: impl FnOnce() -> Result<(), Error>) -> (NrllmStatus, i32, String) {
+        let mut error = ptr::null_mut();
+        // SAFETY: the place is ours; the error object is used before it is freed.
+        unsafe {
+            let status = guard(&raw mut error, body);
+            assert_eq!(status, nrllm_error_status(error));
+            let message = CStr::from_ptr(nrllm_error_message(error)).to_str().unwrap().to_owned();
+            let code = nrllm_error_code(error);
+            nrllm_error_free(error);
+            (status, code, message)
+        }
+    }
+
+    #[test]
+    fn every_kind_of_error_has_its_status() {
+        let kinds = [
+            (Kind::Argument, NrllmStatus::Argument),
+            (Kind::Configuration, NrllmStatus::Configuration),
+            (Kind::Connection, NrllmStatus::Connection),
+            (Kind::Query, NrllmStatus::Query),
+            (Kind::LeaseLost, NrllmStatus::LeaseLost),
+            (Kind::RunCancelled, NrllmStatus::RunCancelled),
+        ];
+        for (kind, status) in kinds {
+            let error = Error::new(kind, "what happened\0 and more").with_code(1146);
+            assert_eq!(told(|| Err(error)), (status, 1146, "what happened\\0 and more".to_owned()));
+        }
+        assert_eq!(told(|| Ok(())), (NrllmStatus::Ok, 0, String::new()));
+    }
+
+    #[test]
+    fn a_panic_is_a_status_and_does_not_reach_the_caller() {
+        let (status, code, message) = told(|| panic!("a defect"));
+        assert_eq!((status, code), (NrllmStatus::Internal, 0));
+        assert!(message.contains("a defect of the library"), "{message}");
+        // SAFETY: NULL takes no error.
+        assert_eq!(unsafe { guard(ptr::null_mut(), || panic!("a defect")) }, NrllmStatus::Internal);
+    }
+}

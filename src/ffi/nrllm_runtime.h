@@ -10,7 +10,8 @@
  *          answers are JSON.
  * Errors   Where the status is not NRLLM_STATUS_OK and `error` is not NULL, an error object tells kind, code and message; it belongs to
  *          the caller. Where all went well it is NULL. NULL, stale handles and unreadable input are errors, never a crash; only memory
- *          that is not what it is said to be cannot be found out. No call unwinds into its caller, and none prints.
+ *          that is not what it is said to be cannot be found out. No call unwinds into its caller. A defect of the library itself is
+ *          NRLLM_STATUS_INTERNAL, and tells its place on the standard error; nothing else is printed.
  * Memory   Input is borrowed for the call: (pointer, length in bytes), no NUL needed. Texts of answers end with NUL, belong to the caller
  *          and are freed with nrllm_string_free(), error objects with nrllm_error_free(), handles with the function of their kind.
  * Units    Times are unix seconds, durations say their unit in their name. The messages name arguments as the PHP interface spells them.
