@@ -23,9 +23,11 @@ $endings = [
         set_time_limit(1);
         while (true);
     },
-    'interrupted and uncaught' => static function (NrLlmLease $lease) use ($db): void {
+    'lost and uncaught' => static function (NrLlmLease $lease) use ($db): void {
         $db->query("UPDATE tx_nrllm_agentrun SET claimed_by = 'worker:b' WHERE uid = ?", [$lease->runUid()]);
-        while (true);
+        while (true) {
+            $lease->step();
+        }
     },
     'exception in a destructor' => static function (): void {
         $GLOBALS['late'] = new class () {
@@ -48,7 +50,7 @@ foreach ($endings as $label => $ending) {
     $child = Party::start($db, static function (Party $parent) use ($db, $ending, $uid): int {
         ini_set('display_errors', '0');
         ini_set('log_errors', '0');
-        $GLOBALS['lease'] = $db->runtime()->keepLease($uid, 'worker:a', 4 * SLOW, ['everyMs' => 200 * SLOW, 'interruptOnLoss' => true]);
+        $GLOBALS['lease'] = $db->runtime()->keepLease($uid, 'worker:a', 4 * SLOW, ['everyMs' => 200 * SLOW]);
         check(until(static fn (): bool => $GLOBALS['lease']->beats() > 1), 'it beats');
         register_shutdown_function(static function () use ($parent): void {
             // The beats go on until the user's code has ended.
@@ -89,7 +91,7 @@ fatal error: 255, held
 uncaught exception: 255, held
 memory limit: 255, held
 time limit: 255, held
-interrupted and uncaught: 255, lost
+lost and uncaught: 255, lost
 exception in a destructor: 255, held
 the server does not answer: 0, held
 killed: 137

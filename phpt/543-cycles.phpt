@@ -12,7 +12,7 @@ $uid = $db->running(time() + 100);
 $resident = static fn (): int => (int) preg_replace('/.*VmRSS:\s+(\d+).*/s', '$1', file_get_contents('/proc/self/status'));
 $files = static fn (): int => count(scandir('/proc/self/fd'));
 $cycle = static function (int $i) use ($runtime, $uid): void {
-    $lease = $runtime->keepLease($uid, 'worker:a', 60, $i % 2 ? ['interruptOnLoss' => true] : []);
+    $lease = $runtime->keepLease($uid, 'worker:a', 60, $i % 2 && extension_loaded('nrllm_runtime') ? ['interruptOnLoss' => true] : []);
     if ($i % 3 === 0) {
         $lease->release();
     }
