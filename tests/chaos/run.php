@@ -421,10 +421,10 @@ final class Chaos
 
 $folder = sys_get_temp_dir() . '/nrllm-chaos.' . bin2hex(random_bytes(4));
 mkdir($folder, 0755);
-$site = $chaos = null;
-register_shutdown_function(function () use (&$site, &$chaos, $folder): void {
+$chaos = null;
+register_shutdown_function(function () use (&$chaos, $folder): void {
     $chaos?->end();
-    $site?->stop();
+    Node::killAll();
     exec('rm -rf ' . escapeshellarg($folder));
 });
 pcntl_async_signals(true);
