@@ -352,9 +352,11 @@ final class Chaos
         }
         if ($this->site->cluster) {
             foreach ($this->site->nodes as $node) {
-                $other = $node->connect($database);
+                // Which may not have heard of the database yet: it has to catch up first.
+                $other = $node->connect() ?? throw new RuntimeException('a node does not answer before the round');
                 $other->query('SET GLOBAL wsrep_sync_wait = ' . $sync);
                 $other->query('SET SESSION wsrep_sync_wait = 1');
+                $other->select_db($database);
                 $other->query('SELECT COUNT(*) FROM tx_nrllm_agentrun');
             }
         }
