@@ -32,6 +32,7 @@ $stories = [
     'an owner on the queue' => ['owner and lease fit the status', [[['claimed_by' => 'ghost'] + $row]], [], $completed],
     'running without a lease' => ['owner and lease fit the status', [[['status' => 'running', 'claimed_by' => 'o'] + $row]], [], $completed],
     'a step after the next claim' => ['no two owners at once', [], [...$claim(1, 'a'), ...$claim(5, 'b', 'p'), $step(8, 'a')], $completed],
+    'a step after the reaper' => ['no step after the reaper', [], [...$claim(1, 'a'), ...$tick(4, [$one], []), $step(8, 'a')], ['requeue_count' => '1'] + $completed],
     'two claims at once that both go on' => ['no two owners at once', [], [$claim(1, 'a')[0], $claim(1, 'b', 'p')[0], $claim(2, 'a')[1], $claim(3, 'b', 'p')[1], $step(8, 'a'), $step(9, 'b')], $completed],
     'an identity of two processes' => ['an identity is one process', [], [...$claim(1, 'a'), ['who' => 'other'] + $claim(4, 'b')[0], ['who' => 'other'] + $claim(4, 'b')[1]], $completed],
     'a fifth execution' => ['at most 4 executions', [], [...$claim(1, 'a'), ...$claim(3, 'b'), ...$claim(5, 'c'), ...$claim(7, 'd'), ...$claim(9, 'e')], $completed],

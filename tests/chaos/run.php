@@ -9,7 +9,7 @@ require __DIR__ . '/servers.inc';
 require __DIR__ . '/check.inc';
 
 mysqli_report(MYSQLI_REPORT_ERROR | MYSQLI_REPORT_STRICT);
-$options = getopt('', ['rounds:', 'seconds:', 'seed:', 'from:', 'cluster', 'out:', 'module:', 'library:', 'quiet']);
+$options = getopt('', ['rounds:', 'seconds:', 'seed:', 'from:', 'cluster', 'out:', 'module:', 'library:', 'quiet', 'skew:']);
 $seed = (int) ($options['seed'] ?? random_int(1, 999_999));
 $cluster = isset($options['cluster']);
 $from = (int) ($options['from'] ?? 1);
@@ -88,7 +88,7 @@ final class Chaos
         }
         $this->round = ['folder' => $folder, 'top' => $this->top, 'ports' => $this->round['ports'], 'user' => Site::USER, 'password' => Site::PASSWORD, 'database' => $database,
             'seed' => $this->seed * 100_003 + $number, 'lease' => self::LEASE, 'mode' => $random->getInt(0, 1) === 1 ? 'bus' : 'table', 'clock' => $random->getInt(0, 1) === 1 ? 'database' : 'caller',
-            'runs' => array_map(fn(array $run): array => ['uuid' => $run['uuid']], $runs), 'cancel' => $cancel, 'library' => $this->options['library'] ?? null];
+            'runs' => array_map(fn(array $run): array => ['uuid' => $run['uuid']], $runs), 'cancel' => $cancel, 'skew' => (int) ($this->options['skew'] ?? 0), 'library' => $this->options['library'] ?? null];
         $this->file = "$folder/round.json";
         file_put_contents($this->file, json_encode($this->round, JSON_THROW_ON_ERROR));
         $schedule = $this->schedule($random);
@@ -356,7 +356,14 @@ final class Chaos
                 $other = $node->connect() ?? throw new RuntimeException('a node does not answer before the round');
                 $other->query('SET GLOBAL wsrep_sync_wait = ' . $sync);
                 $other->query('SET SESSION wsrep_sync_wait = 1');
-                $other->select_db($database);
+                for ($until = hrtime(true) + 20_000_000_000;; usleep(20_000)) {
+                    try {
+                        $other->select_db($database);
+                        break;
+                    } catch (mysqli_sql_exception $error) {
+                        hrtime(true) < $until || throw $error;
+                    }
+                }
                 $other->query('SELECT COUNT(*) FROM tx_nrllm_agentrun');
             }
         }
@@ -436,7 +443,7 @@ foreach ([SIGINT, SIGTERM, SIGHUP] as $signal) {
 $began = hrtime(true);
 $site = new Site($folder, $cluster);
 $chaos = new Chaos($site, $seed, $options, dirname(__DIR__, 2));
-printf("%s on MariaDB %s, seed %d%s\n", $cluster ? 'three nodes' : 'one server', $site->version, $seed, isset($options['library']) ? ', one worker of three over FFI' : '');
+printf("%s on MariaDB %s, seed %d%s\n", $cluster ? 'three nodes' : 'one server', $site->version, $seed, (isset($options['library']) ? ', one worker of three over FFI' : '') . (isset($options['skew']) ? ", reapers {$options['skew']} s ahead" : ''));
 
 $totals = ['checked' => [], 'seen' => [], 'failed' => []];
 $played = 0;
