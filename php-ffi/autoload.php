@@ -14,6 +14,7 @@ spl_autoload_register(static function (string $class): void {
         default => null,
     };
     if ($file !== null && preg_match('~^[A-Za-z]+(/[A-Za-z]+)?$~D', $file) === 1 && is_file(__DIR__ . "/src/$file.php")) {
-        require_once __DIR__ . "/src/$file.php";
+        // Not once: an exception of a signal handler may have kept a file from declaring its class.
+        require __DIR__ . "/src/$file.php";
     }
 });

@@ -276,7 +276,8 @@ fn p19_no_beat_is_sent_after_a_release_and_one_on_its_way_is_not_waited_for() {
     let _alone = alone();
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
-    let endings: [(&str, fn(Lease)); 3] = [
+    type End = fn(Lease);
+    let endings: [(&str, End); 3] = [
         ("released", |lease| lease.release()),
         ("dropped", drop),
         ("the request ends", |lease| {

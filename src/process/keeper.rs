@@ -382,9 +382,13 @@ impl Kept {
         nanoseconds(self.options.timeouts.query).min(self.keep.every)
     }
 
-    /// When a beat has to begin so that it can take its time before the deadline; not before it is due.
-    fn start_by(&self) -> u64 {
-        self.cell.deadline().saturating_sub(self.limit()).max(self.plan.due())
+    /// When a beat has to begin so that it can take its time before the deadline; not before it is due, and never for a lease that
+    /// is not beaten any more.
+    fn start_by(&self, now: u64) -> Option<u64> {
+        if self.cell.is_final(now) || matches!(self.plan.next(now, self.cell.last_step()), Next::Rest(_)) {
+            return None;
+        }
+        Some(self.cell.deadline().saturating_sub(self.limit()).max(self.plan.due()))
     }
 }
 
@@ -396,7 +400,7 @@ fn nanoseconds(duration: Duration) -> u64 {
 /// that it could be of use to, it is given up, and its connection with it.
 async fn beat_one(shared: &Shared, kept: &mut [Kept], index: usize, links: &mut Vec<Session>, random: u64) {
     let now = clock::now();
-    let others = || kept.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, other)| other.start_by());
+    let others = || kept.iter().enumerate().filter(|(other, _)| *other != index).filter_map(|(_, other)| other.start_by(now));
     let Some(this) = kept.get(index) else {
         return;
     };

@@ -56,8 +56,9 @@ pub fn claimed_by(value: &[u8]) -> Result<&str, ArgumentError> {
             "must name who holds the lease, an empty or blank string given; NrLlmRuntime::identity() makes a name",
         ));
     }
-    let length = owner.chars().count();
-    if length > 64 {
+    // As many bytes are never more characters.
+    if owner.len() > 64 && owner.chars().count() > 64 {
+        let length = owner.chars().count();
         return Err(ArgumentError::new(
             ARGUMENT,
             format!("must be at most 64 characters long, {length} given; NrLlmRuntime::identity() makes a name that fits"),

@@ -7,6 +7,7 @@ use super::context::{Context, OWNED};
 use super::error::Result;
 use super::renew::is_held;
 use super::session::{Session, idempotent, params};
+use super::table::TableFacts;
 
 const COLUMNS: &[&str] = &["uid", "status", "claimed_by", "lease_expires", "tstamp", "pending_effect"];
 
@@ -24,21 +25,24 @@ pub async fn mark_pending_effect(
     lease_expires: i64,
 ) -> Result<bool> {
     idempotent(session, async |session| {
-        let facts = session.table(context.table()).await?;
-        facts.require(COLUMNS)?;
-        facts.check_storable("claimed_by", "claimedBy", owner)?;
-        facts.check_storable("pending_effect", "effect", effect)?;
-        let (table, time) = (context.quoted(), context.time_sql());
-        let sql = format!(
-            "UPDATE {table} FORCE INDEX (PRIMARY) SET pending_effect = ?, lease_expires = {time}, tstamp = {time} \
-             WHERE uid = ? AND status = 'running' AND {OWNED}"
-        );
-        let params = params![effect, context.at(lease_expires), context.at_now(), uid, owner];
-        let reply = session.execute(&sql, params).await?;
+        let plan = session.plan("fence", context, |facts| sql(facts, context)).await?;
+        plan.facts.check_storable("claimed_by", "claimedBy", owner)?;
+        plan.facts.check_storable("pending_effect", "effect", effect)?;
+        let params = || params![effect, context.at(lease_expires), context.at_now(), uid, owner];
+        let reply = session.execute_with(&plan.sql, params).await?;
         match reply.matched {
             Some(matched) => Ok(matched > 0),
             None => is_held(session, context, uid, owner).await,
         }
     })
     .await
+}
+
+fn sql(facts: &TableFacts, context: Context<'_>) -> Result<String> {
+    facts.require(COLUMNS)?;
+    let (table, time) = (context.quoted(), context.time_sql());
+    Ok(format!(
+        "UPDATE {table} FORCE INDEX (PRIMARY) SET pending_effect = ?, lease_expires = {time}, tstamp = {time} \
+         WHERE uid = ? AND status = 'running' AND {OWNED}"
+    ))
 }

@@ -3,6 +3,7 @@
 //! Every operation is a function of a [`session::Session`] and a [`context::Context`]. Its arguments are checked before any
 //! SQL, its guard stands in the one statement that writes, and what it answers comes from the number of matched rows.
 
+mod alarm;
 pub mod beat;
 pub mod cancel;
 pub mod claim;
@@ -16,6 +17,7 @@ pub mod input;
 pub mod lease_state;
 pub mod options;
 pub mod outbox;
+mod plan;
 pub mod reap;
 mod reap_request;
 pub mod recover;
@@ -25,6 +27,7 @@ mod row;
 pub mod server;
 pub mod session;
 pub mod settings;
+mod statements;
 pub mod status;
 pub mod stranded;
 pub mod table;

@@ -6,6 +6,7 @@ use super::context::{Context, OWNED};
 use super::error::Result;
 use super::row::flag;
 use super::session::{Session, idempotent, params};
+use super::table::TableFacts;
 
 pub(super) const COLUMNS: &[&str] = &["uid", "status", "claimed_by", "lease_expires", "tstamp"];
 
@@ -19,20 +20,24 @@ pub(super) const COLUMNS: &[&str] = &["uid", "status", "claimed_by", "lease_expi
 /// A connection or query error; it says nothing about who holds the lease.
 pub async fn renew_lease(session: &mut Session, context: Context<'_>, uid: u64, owner: &str, lease_expires: i64) -> Result<bool> {
     idempotent(session, async |session| {
-        let facts = session.table(context.table()).await?;
-        facts.require(COLUMNS)?;
-        facts.check_storable("claimed_by", "claimedBy", owner)?;
-        let (table, time) = (context.quoted(), context.time_sql());
-        let sql = format!(
-            "UPDATE {table} FORCE INDEX (PRIMARY) SET lease_expires = {time}, tstamp = {time} WHERE uid = ? AND status = 'running' AND {OWNED}"
-        );
-        let reply = session.execute(&sql, params![context.at(lease_expires), context.at_now(), uid, owner]).await?;
+        let plan = session.plan("renew", context, |facts| sql(facts, context)).await?;
+        plan.facts.check_storable("claimed_by", "claimedBy", owner)?;
+        let params = || params![context.at(lease_expires), context.at_now(), uid, owner];
+        let reply = session.execute_with(&plan.sql, params).await?;
         match reply.matched {
             Some(matched) => Ok(matched > 0),
             None => is_held(session, context, uid, owner).await,
         }
     })
     .await
+}
+
+fn sql(facts: &TableFacts, context: Context<'_>) -> Result<String> {
+    facts.require(COLUMNS)?;
+    let (table, time) = (context.quoted(), context.time_sql());
+    Ok(format!(
+        "UPDATE {table} FORCE INDEX (PRIMARY) SET lease_expires = {time}, tstamp = {time} WHERE uid = ? AND status = 'running' AND {OWNED}"
+    ))
 }
 
 /// Does the owner hold the run? A locking read, for replies whose text says nothing.

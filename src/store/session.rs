@@ -11,13 +11,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mysql_async::prelude::{Protocol, Queryable};
-use mysql_async::{ClientIdentity, Conn, DriverError, OptsBuilder, Params, QueryResult, Row, SslOpts};
+use mysql_async::{ClientIdentity, Conn, DriverError, OptsBuilder, Params, QueryResult, Row, SslOpts, Statement};
 use tokio::sync::oneshot;
 
+use super::alarm::Alarm;
 use super::error::{Error, Fate, Result, server_error};
 use super::options::{TableName, Timeouts};
+use super::plan::Plans;
 use super::server::{Limits, Locking, ServerFacts};
 use super::settings::{ConnectionSettings, Endpoint};
+use super::statements::Statements;
 use super::table::TableFacts;
 
 /// How a thread is prepared that a session has to start (name resolution): the process masks its signals there.
@@ -45,9 +48,12 @@ pub struct Session {
 /// An open connection and what is known about its server.
 struct Live {
     conn: Conn,
+    alarm: Alarm,
     server: ServerFacts,
     limits: Limits,
     tables: Vec<(TableName, Arc<TableFacts>)>,
+    plans: Plans,
+    statements: Statements,
     /// Pairs of run and message tables that were found fit for one transaction.
     outboxes: Vec<(TableName, TableName)>,
     /// Is a transaction open?
@@ -165,7 +171,7 @@ impl Session {
         if let Some(facts) = self.known_table(table) {
             return Ok(facts);
         }
-        let facts = Arc::new(TableFacts::read(self, table).await?);
+        let facts = Arc::new(Box::pin(TableFacts::read(self, table)).await?);
         if let Some(live) = self.live.as_mut() {
             live.tables.push((table.clone(), Arc::clone(&facts)));
         }
@@ -175,6 +181,11 @@ impl Session {
     fn known_table(&self, table: &TableName) -> Option<Arc<TableFacts>> {
         let live = self.live.as_ref()?;
         live.tables.iter().find(|(name, _)| name == table).map(|(_, facts)| Arc::clone(facts))
+    }
+
+    /// The plans of the open connection.
+    pub(super) fn plans(&mut self) -> Option<&mut Plans> {
+        self.live.as_mut().map(|live| &mut live.plans)
     }
 
     /// Was this message table found fit for the run table's transactions, on this connection?
@@ -195,9 +206,15 @@ impl Session {
     ///
     /// A connection or query error.
     pub async fn execute(&mut self, sql: &str, params: Params) -> Result<Reply> {
+        self.execute_with(sql, || params.clone()).await
+    }
+
+    /// As [`Session::execute`], with parameters that are made anew for every attempt instead of copied for a second one that hardly ever
+    /// comes.
+    pub(super) async fn execute_with(&mut self, sql: &str, params: impl Fn() -> Params) -> Result<Reply> {
         let mut attempt = 1;
         loop {
-            match self.execute_once(sql, params.clone()).await {
+            match self.execute_once(sql, params()).await {
                 Err(error) if self.may_repeat(&error, attempt) => pause(attempt).await,
                 outcome => return outcome,
             }
@@ -206,10 +223,8 @@ impl Session {
     }
 
     async fn execute_once(&mut self, sql: &str, params: Params) -> Result<Reply> {
-        let live = self.live().await?;
-        let limit = live.limits.client;
-        let outcome = bounded(limit, async {
-            let conn = &mut live.conn;
+        let Live { conn, alarm, statements, limits, .. } = self.live().await?;
+        let work = async {
             // Prepared first, so that between `before` and the reply there is one OK packet: that of this execution.
             match params {
                 Params::Empty => {
@@ -218,23 +233,22 @@ impl Session {
                     Ok(before)
                 }
                 params => {
-                    let statement = conn.prep(sql).await?;
+                    let statement = prepared(conn, statements, sql).await?;
                     let before = address(text_of_reply(conn));
-                    conn.exec_drop(&statement, params).await?;
+                    conn.exec_iter(statement, params).await?.drop_result().await?;
                     Ok(before)
                 }
             }
-        })
-        .await;
-        match outcome {
+        };
+        match outcome(alarm.bounded(limits.client, work).await) {
             Ok(before) => {
-                let text = text_of_reply(&live.conn);
+                let text = text_of_reply(conn);
                 // The driver passes over an OK packet that it cannot read, and still shows the one before. A new text lies
                 // elsewhere in memory, since the driver makes it before it drops the old one.
                 if text.is_some() && address(text) == before {
                     return Err(self.failed(unreadable()));
                 }
-                Ok(Reply { matched: text.and_then(first_integer), insert_id: live.conn.last_insert_id().unwrap_or(0) })
+                Ok(Reply { matched: text.and_then(first_integer), insert_id: conn.last_insert_id().unwrap_or(0) })
             }
             Err(failure) => Err(self.failed(failure)),
         }
@@ -264,16 +278,17 @@ impl Session {
     }
 
     async fn query_once(&mut self, sql: &str, params: Params) -> Result<Vec<Row>> {
-        let live = self.live().await?;
-        let limit = live.limits.client;
-        let outcome = bounded(limit, async {
+        let Live { conn, alarm, statements, limits, .. } = self.live().await?;
+        let work = async {
             match params {
-                Params::Empty => rows_of(live.conn.query_iter(sql).await?).await,
-                params => rows_of(live.conn.exec_iter(sql, params).await?).await,
+                Params::Empty => rows_of(conn.query_iter(sql).await?).await,
+                params => {
+                    let statement = prepared(conn, statements, sql).await?;
+                    rows_of(conn.exec_iter(statement, params).await?).await
+                }
             }
-        })
-        .await;
-        match outcome {
+        };
+        match outcome(alarm.bounded(limits.client, work).await) {
             Ok(Some(rows)) => Ok(rows),
             // Without this, no rows would be read as "there is no such run".
             Ok(None) => Err(self.failed(unreadable())),
@@ -340,7 +355,8 @@ impl Session {
     /// A connection, opened if there is none.
     async fn live(&mut self) -> Result<&mut Live> {
         if self.live.is_none() {
-            let live = self.open().await?;
+            // Boxed, as is what else happens once a connection: the future of a heartbeat is moved about, and stays small.
+            let live = Box::pin(self.open()).await?;
             self.generation += 1;
             self.live = Some(live);
         }
@@ -364,9 +380,12 @@ impl Session {
             conn.query_drop(session_settings(&server, limits)).await?;
             Ok(Live {
                 conn,
+                alarm: Alarm::new(),
                 server,
                 limits,
                 tables: Vec::new(),
+                plans: Plans::default(),
+                statements: Statements::default(),
                 outboxes: Vec::new(),
                 in_transaction: false,
             })
@@ -393,8 +412,8 @@ impl Session {
             // Asked for otherwise at every connect; statements and rows here are small.
             .max_allowed_packet(Some(16 * 1024 * 1024))
             .wait_timeout(Some(28_800))
-            // The server bounds prepared statements for all its clients together; a worker's loop needs a few.
-            .stmt_cache_size(8);
+            // They are kept in `Statements`.
+            .stmt_cache_size(0);
         match &settings.endpoint {
             Endpoint::Socket(path) => {
                 let path = path.to_str().ok_or_else(|| Error::configuration("connection setting unix_socket must be UTF-8"))?;
@@ -444,6 +463,7 @@ impl Session {
                     // A table changed under the session: ask again what it has.
                     if let Some(live) = self.live.as_mut() {
                         live.tables.clear();
+                        live.plans.clear();
                         live.outboxes.clear();
                     }
                 }
@@ -489,6 +509,18 @@ fn address(text: Option<&[u8]>) -> usize {
     text.map_or(0, |text| text.as_ptr().addr())
 }
 
+/// The prepared statement of a text, prepared if it is not kept.
+async fn prepared(conn: &mut Conn, statements: &mut Statements, sql: &str) -> mysql_async::Result<Statement> {
+    if let Some(statement) = statements.find(sql) {
+        return Ok(statement);
+    }
+    let statement = conn.prep(sql).await?;
+    if let Some(oldest) = statements.keep(sql, statement.clone()) {
+        conn.close(oldest).await?;
+    }
+    Ok(statement)
+}
+
 /// The rows of a result; `None` when the reply is no result at all.
 async fn rows_of<P: Protocol>(result: QueryResult<'_, '_, P>) -> mysql_async::Result<Option<Vec<Row>>> {
     if result.columns_ref().is_empty() {
@@ -499,10 +531,15 @@ async fn rows_of<P: Protocol>(result: QueryResult<'_, '_, P>) -> mysql_async::Re
 }
 
 async fn bounded<T>(limit: Duration, work: impl Future<Output = mysql_async::Result<T>>) -> Result<T, Failure> {
-    match tokio::time::timeout(limit, work).await {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(Failure::Driver(error)),
-        Err(_) => Err(Failure::TimedOut),
+    outcome(tokio::time::timeout(limit, work).await.ok())
+}
+
+/// What became of work whose time was bounded; `None`: the time was up.
+fn outcome<T>(ended: Option<mysql_async::Result<T>>) -> Result<T, Failure> {
+    match ended {
+        Some(Ok(value)) => Ok(value),
+        Some(Err(error)) => Err(Failure::Driver(error)),
+        None => Err(Failure::TimedOut),
     }
 }
 
@@ -575,7 +612,7 @@ fn first_integer(info: &[u8]) -> Option<u64> {
     let start = info.iter().position(u8::is_ascii_digit)?;
     let digits = info.get(start..)?;
     let end = digits.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(digits.len());
-    std::str::from_utf8(digits.get(..end)?).ok()?.parse().ok()
+    digits.get(..end)?.iter().try_fold(0_u64, |number, digit| number.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
 }
 
 /// Runs an operation that may be repeated: once more, on a new connection, when the connection is lost.

@@ -79,6 +79,9 @@ impl PartialEq for ConnectionSettings {
     }
 }
 
+// Tells `Arc` that the same settings need not be compared.
+impl Eq for ConnectionSettings {}
+
 impl fmt::Debug for ConnectionSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConnectionSettings")

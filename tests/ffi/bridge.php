@@ -435,13 +435,45 @@ $cases = [
         same(array_map(basename(...), glob(TOP . '/php-stubs/*.php')), array_map(basename(...), glob(TOP . '/php-ffi/src/*.php')), 'a file a class');
     },
     'a signal handler that throws inside a call leaves a trace that can be printed' => static function (): void {
-        $code = 'pcntl_async_signals(true); pcntl_signal(SIGUSR1, static function () { throw new LogicException("from the handler"); });'
-            . '$r = new NrLlmRuntime("mysql://u:hush@127.0.0.1:1/d", ["connectTimeoutMs" => 200]); $traces = 0; $parent = getmypid();'
-            . '$pid = pcntl_fork(); if ($pid === 0) { for ($i = 0; $i < 3000; $i++) { posix_kill($parent, SIGUSR1); usleep(100); } posix_kill($parent, SIGTERM); posix_kill(getmypid(), SIGKILL); }'
-            . '$end = false; pcntl_signal(SIGTERM, static function () use (&$end) { $end = true; });'
-            . 'while (true) { try { if ($end) { break; } NrLlmRuntime::backoffMs(1); NrLlmRuntime::classifyFailure(new Exception()); new NrLlmRuntime("mysql://u:hush@127.0.0.1:1/d"); } catch (LogicException $e) {'
-            . ' $kept[] = $e; $traces++; } }'
-            . 'pcntl_signal(SIGUSR1, SIG_IGN); foreach ($kept as $e) { if (str_contains($e . print_r($e->getTrace(), true), "hush")) { echo "the password"; } } echo $traces > 50 ? "ok" : "$traces traces";';
+        $code = <<<'PHP'
+            $armed = $end = false;
+            pcntl_async_signals(true);
+            pcntl_signal(SIGUSR1, static function () use (&$armed) {
+                if ($armed) {
+                    throw new LogicException('from the handler');
+                }
+            });
+            pcntl_signal(SIGTERM, static function () use (&$end) { $end = true; });
+            $parent = getmypid();
+            $child = pcntl_fork();
+            if ($child === 0) {
+                for ($i = 0; posix_getppid() === $parent; $i++) {
+                    posix_kill($parent, $i < 3000 ? SIGUSR1 : SIGTERM);
+                    usleep(100);
+                }
+                posix_kill(getmypid(), SIGKILL);
+            }
+            $kept = [];
+            while (!$end) {
+                try {
+                    $armed = true;
+                    NrLlmRuntime::backoffMs(1);
+                    NrLlmRuntime::classifyFailure(new Exception());
+                    new NrLlmRuntime('mysql://u:hush@127.0.0.1:1/d', ['jitter' => 0.5]);
+                    $armed = false;
+                } catch (LogicException $error) {
+                    $armed = false;
+                    $kept[] = $error;
+                }
+            }
+            posix_kill($child, SIGKILL);
+            foreach ($kept as $error) {
+                if (str_contains($error . print_r($error->getTrace(), true), 'hush')) {
+                    echo 'the password';
+                }
+            }
+            echo count($kept) > 50 ? 'ok' : count($kept) . ' traces';
+            PHP;
         same('ok', bridge($code, null, [...extensions('pcntl', 'posix'), '-d', 'zend.exception_ignore_args=0', '-d', 'memory_limit=1G']));
     },
     'objects that are freed free their handles' => static function (): void {

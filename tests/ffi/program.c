@@ -31,7 +31,7 @@
 static char settings[2048];
 
 /* The call went well, and there is no error object. */
-static void fine(NrllmStatus status, NrllmError *error) {
+static void check_fine(NrllmStatus status, NrllmError *error) {
     if (status != NRLLM_STATUS_OK) {
         fprintf(stderr, "%s (status %d, code %d)\n", nrllm_error_message(error), (int)status, (int)nrllm_error_code(error));
         exit(1);
@@ -40,7 +40,7 @@ static void fine(NrllmStatus status, NrllmError *error) {
 }
 
 /* The call failed in that way, with those words; its error is freed. */
-static void fails(NrllmStatus status, NrllmError *error, NrllmStatus expected, const char *part) {
+static void check_fails(NrllmStatus status, NrllmError *error, NrllmStatus expected, const char *part) {
     CHECK(status == expected);
     CHECK(error != NULL && nrllm_error_status(error) == status);
     if (strstr(nrllm_error_message(error), part) == NULL) {
@@ -51,10 +51,22 @@ static void fails(NrllmStatus status, NrllmError *error, NrllmStatus expected, c
     nrllm_error_free(error);
 }
 
+/* The status is there before the error is looked at: C orders no arguments. */
+#define FINE(call) \
+    do { \
+        NrllmStatus status_ = (call); \
+        check_fine(status_, error); \
+    } while (0)
+#define FAILS(call, expected, part) \
+    do { \
+        NrllmStatus status_ = (call); \
+        check_fails(status_, error, expected, part); \
+    } while (0)
+
 static NrllmRuntime *connected(const char *options) {
     NrllmRuntime *runtime = NULL;
     NrllmError *error = NULL;
-    fine(nrllm_runtime_new(TEXT(settings), options, options ? strlen(options) : 0, NOTHING, &runtime, &error), error);
+    FINE(nrllm_runtime_new(TEXT(settings), options, options ? strlen(options) : 0, NOTHING, &runtime, &error));
     CHECK(runtime != NULL);
     return runtime;
 }
@@ -79,37 +91,37 @@ static void life(void) {
     NrllmError *error = NULL;
     char *text = NULL, *owner = NULL;
     bool done = false;
-    fine(nrllm_identity(TEXT("worker"), &owner, &error), error);
+    FINE(nrllm_identity(TEXT("worker"), &owner, &error));
     CHECK(strncmp(owner, "worker:", 7) == 0 && strlen(owner) <= 64);
     int64_t lease = (int64_t)time(NULL) + 60;
-    fine(nrllm_claim_queued(runtime, 1, TEXT(owner), lease, &done, &error), error);
+    FINE(nrllm_claim_queued(runtime, 1, TEXT(owner), lease, &done, &error));
     CHECK(done);
-    fine(nrllm_claim_queued(runtime, 1, TEXT(owner), lease, &done, &error), error);
+    FINE(nrllm_claim_queued(runtime, 1, TEXT(owner), lease, &done, &error));
     CHECK(!done);
-    fine(nrllm_renew_lease(runtime, 1, TEXT(owner), lease, &done, &error), error);
+    FINE(nrllm_renew_lease(runtime, 1, TEXT(owner), lease, &done, &error));
     CHECK(done);
-    fine(nrllm_renew_lease(runtime, 1, TEXT("somebody"), lease, &done, &error), error);
+    FINE(nrllm_renew_lease(runtime, 1, TEXT("somebody"), lease, &done, &error));
     CHECK(!done);
-    fine(nrllm_lease_state(runtime, 1, TEXT(owner), &text, &error), error);
+    FINE(nrllm_lease_state(runtime, 1, TEXT(owner), &text, &error));
     answers(text, "held");
-    fine(nrllm_mark_pending_effect(runtime, 1, TEXT(owner), TEXT("read_only"), lease, &done, &error), error);
+    FINE(nrllm_mark_pending_effect(runtime, 1, TEXT(owner), TEXT("read_only"), lease, &done, &error));
     CHECK(done);
     const int64_t code = 503;
     const char *wake_up = "{\"table\": \"sys_messenger_messages\", \"queue\": \"q\", \"body\": \"00000000-0000-0000-0000-00000000000x\", \"headers\": \"\","
                           " \"placeholder\": \"00000000-0000-0000-0000-00000000000x\"}";
-    fine(nrllm_recover_failure(runtime, 1, TEXT(owner), NRLLM_FAILURE_TYPE_PROVIDER_RESPONSE, &code, TEXT("Some\\Error"), TEXT(wake_up), &text, &error), error);
+    FINE(nrllm_recover_failure(runtime, 1, TEXT(owner), NRLLM_FAILURE_TYPE_PROVIDER_RESPONSE, &code, TEXT("Some\\Error"), TEXT(wake_up), &text, &error));
     CHECK(strstr(text, "\"outcome\":\"requeued\"") && strstr(text, "\"wokenUp\":true") && strstr(text, "\"delayMs\":30000") && strstr(text, "\"httpStatus\":503"));
     nrllm_string_free(text);
-    fine(nrllm_recover_failure(runtime, 1, TEXT(owner), NRLLM_FAILURE_TYPE_OTHER, NULL, TEXT("E"), NOTHING, &text, &error), error);
+    FINE(nrllm_recover_failure(runtime, 1, TEXT(owner), NRLLM_FAILURE_TYPE_OTHER, NULL, TEXT("E"), NOTHING, &text, &error));
     answers(text, "\"outcome\":\"lease_lost\"");
-    fine(nrllm_claim_queued(runtime, 1, TEXT(owner), lease, &done, &error), error);
-    fine(nrllm_requeue(runtime, 1, TEXT(owner), &done, &error), error);
+    FINE(nrllm_claim_queued(runtime, 1, TEXT(owner), lease, &done, &error));
+    FINE(nrllm_requeue(runtime, 1, TEXT(owner), &done, &error));
     CHECK(done);
-    fine(nrllm_fail_undispatched(runtime, 1, 2, TEXT("Some\\Error"), &done, &error), error);
+    FINE(nrllm_fail_undispatched(runtime, 1, 2, TEXT("Some\\Error"), &done, &error));
     CHECK(done);
-    fine(nrllm_cancel_run(runtime, TEXT("000000000000000000000000000000000002"), &done, &error), error);
+    FINE(nrllm_cancel_run(runtime, TEXT("000000000000000000000000000000000002"), &done, &error));
     CHECK(done);
-    fine(nrllm_cancel_run(runtime, TEXT("no such run"), &done, &error), error);
+    FINE(nrllm_cancel_run(runtime, TEXT("no such run"), &done, &error));
     CHECK(!done);
     nrllm_string_free(owner);
     nrllm_runtime_free(runtime);
@@ -121,25 +133,25 @@ static void reaper(void) {
     char *json = NULL;
     bool done = false;
     const int64_t now = 2000;
-    fine(nrllm_reap(runtime, 3, &now, TEXT("{\"dryRun\": true, \"except\": [11]}"), &json, &error), error);
+    FINE(nrllm_reap(runtime, 3, &now, TEXT("{\"dryRun\": true, \"except\": [11]}"), &json, &error));
     CHECK(strstr(json, "\"dryRun\":true") && strstr(json, "\"hasMore\":true") && strstr(json, "\"reason\":\"excepted\""));
     nrllm_string_free(json);
-    fine(nrllm_requeue_stale(runtime, 11, now, &done, &error), error);
+    FINE(nrllm_requeue_stale(runtime, 11, now, &done, &error));
     CHECK(done);
-    fine(nrllm_dead_letter_stale(runtime, 12, now, TEXT("retries_exhausted"), &done, &error), error);
+    FINE(nrllm_dead_letter_stale(runtime, 12, now, TEXT("retries_exhausted"), &done, &error));
     CHECK(done);
-    fine(nrllm_reap(runtime, 50, NULL, NOTHING, &json, &error), error);
+    FINE(nrllm_reap(runtime, 50, NULL, NOTHING, &json, &error));
     CHECK(strstr(json, "\"uid\":13") && strstr(json, "\"uid\":20") && strstr(json, "\"claimedBy\":\"worker:a\"") && strstr(json, "\"hasMore\":false"));
     nrllm_string_free(json);
-    fine(nrllm_status(runtime, NULL, NULL, &json, &error), error);
+    FINE(nrllm_status(runtime, NULL, NULL, &json, &error));
     CHECK(strstr(json, "\"counts\":{") && strstr(json, "\"expiredLeases\":0") && strstr(json, "\"settings\":{") && !strstr(json, getenv("NRLLM_TEST_PASSWORD")));
     nrllm_string_free(json);
-    fine(nrllm_due_runs(runtime, 2, NULL, &json, &error), error);
+    FINE(nrllm_due_runs(runtime, 2, NULL, &json, &error));
     answers(json, "[{\"uid\":3,");
-    fine(nrllm_stranded_runs(runtime, 60, 2, NULL, NOTHING, &json, &error), error);
+    FINE(nrllm_stranded_runs(runtime, 60, 2, NULL, NOTHING, &json, &error));
     answers(json, "\"wokenUp\":false");
-    fine(nrllm_runtime_close(runtime, &error), error);
-    fine(nrllm_status(runtime, &now, &now, &json, &error), error);
+    FINE(nrllm_runtime_close(runtime, &error));
+    FINE(nrllm_status(runtime, &now, &now, &json, &error));
     nrllm_string_free(json);
     nrllm_runtime_free(runtime);
 }
@@ -147,16 +159,16 @@ static void reaper(void) {
 static void failures(void) {
     NrllmError *error = NULL;
     char *json = NULL;
-    fine(nrllm_failure_types(&json, &error), error);
+    FINE(nrllm_failure_types(&json, &error));
     answers(json, "CircuitOpenException");
     const int64_t code = 429;
-    fine(nrllm_classify_failure(NRLLM_FAILURE_TYPE_PROVIDER_RESPONSE, &code, "class@anonymous\0/srv/secret.php", 32, &json, &error), error);
+    FINE(nrllm_classify_failure(NRLLM_FAILURE_TYPE_PROVIDER_RESPONSE, &code, "class@anonymous\0/srv/secret.php", 32, &json, &error));
     CHECK(strstr(json, "\"failureClass\":\"rateLimit\"") && strstr(json, "\"errorClass\":\"class@anonymous\""));
     nrllm_string_free(json);
-    fine(nrllm_classify_failure(NRLLM_FAILURE_TYPE_FALLBACK_CHAIN_EXHAUSTED, NULL, NOTHING, &json, &error), error);
+    FINE(nrllm_classify_failure(NRLLM_FAILURE_TYPE_FALLBACK_CHAIN_EXHAUSTED, NULL, NOTHING, &json, &error));
     answers(json, "\"failureClass\":\"unknown\"");
     int64_t wait = 0;
-    fine(nrllm_backoff_ms(2, &wait, &error), error);
+    FINE(nrllm_backoff_ms(2, &wait, &error));
     CHECK(wait == 120000);
 }
 
@@ -167,36 +179,36 @@ static void kept(void) {
     char *text = NULL;
     bool held = false, done = false;
     int64_t number = 0;
-    fails(nrllm_keep_lease(runtime, 4, TEXT("c"), 10, NOTHING, &lease, &error), error, NRLLM_STATUS_LEASE_LOST, "is lost");
-    fine(nrllm_claim_queued(runtime, 4, TEXT("c"), (int64_t)time(NULL) + 10, &done, &error), error);
-    fails(nrllm_keep_lease(runtime, 4, TEXT("c"), 10, TEXT("{\"interruptOnLoss\": true}"), &lease, &error), error, NRLLM_STATUS_CONFIGURATION, "needs the extension");
+    FAILS(nrllm_keep_lease(runtime, 4, TEXT("c"), 10, NOTHING, &lease, &error), NRLLM_STATUS_LEASE_LOST, "is lost");
+    FINE(nrllm_claim_queued(runtime, 4, TEXT("c"), (int64_t)time(NULL) + 10, &done, &error));
+    FAILS(nrllm_keep_lease(runtime, 4, TEXT("c"), 10, TEXT("{\"interruptOnLoss\": true}"), &lease, &error), NRLLM_STATUS_CONFIGURATION, "needs the extension");
     CHECK(lease == NULL);
-    fine(nrllm_keep_lease(runtime, 4, TEXT("c"), 10, TEXT("{\"everyMs\": 100}"), &lease, &error), error);
+    FINE(nrllm_keep_lease(runtime, 4, TEXT("c"), 10, TEXT("{\"everyMs\": 100}"), &lease, &error));
     /* Beats come from the library's own thread, whatever this one does. */
     for (int i = 0; i < 6000 && number < 3; i++) {
         const struct timespec pause = {0, 10000000};
         nanosleep(&pause, NULL);
-        fine(nrllm_kept_lease_beats(lease, &number, &error), error);
+        FINE(nrllm_kept_lease_beats(lease, &number, &error));
     }
     CHECK(number >= 3);
-    fine(nrllm_kept_lease_is_held(lease, &held, &error), error);
+    FINE(nrllm_kept_lease_is_held(lease, &held, &error));
     CHECK(held);
-    fine(nrllm_kept_lease_remaining_ms(lease, &number, &error), error);
+    FINE(nrllm_kept_lease_remaining_ms(lease, &number, &error));
     CHECK(number > 0 && number <= 10000);
-    fine(nrllm_kept_lease_state(lease, &text, &error), error);
+    FINE(nrllm_kept_lease_state(lease, &text, &error));
     answers(text, "held");
-    fine(nrllm_kept_lease_last_error(lease, &text, &error), error);
+    FINE(nrllm_kept_lease_last_error(lease, &text, &error));
     CHECK(text == NULL);
-    fine(nrllm_kept_lease_step(lease, &error), error);
-    fine(nrllm_kept_lease_release(lease, &error), error);
-    fails(nrllm_kept_lease_step(lease, &error), error, NRLLM_STATUS_LEASE_LOST, "it was released");
-    fine(nrllm_kept_lease_state(lease, &text, &error), error);
+    FINE(nrllm_kept_lease_step(lease, &error));
+    FINE(nrllm_kept_lease_release(lease, &error));
+    FAILS(nrllm_kept_lease_step(lease, &error), NRLLM_STATUS_LEASE_LOST, "it was released");
+    FINE(nrllm_kept_lease_state(lease, &text, &error));
     answers(text, "stopped");
     nrllm_kept_lease_free(lease);
     nrllm_kept_lease_free(lease);
-    fails(nrllm_kept_lease_state(lease, &text, &error), error, NRLLM_STATUS_ARGUMENT, "(any more)");
-    fine(nrllm_cancel_run(runtime, TEXT("000000000000000000000000000000000004"), &done, &error), error);
-    fails(nrllm_keep_lease(runtime, 4, TEXT("c"), 10, NOTHING, &lease, &error), error, NRLLM_STATUS_RUN_CANCELLED, "was cancelled");
+    FAILS(nrllm_kept_lease_state(lease, &text, &error), NRLLM_STATUS_ARGUMENT, "(any more)");
+    FINE(nrllm_cancel_run(runtime, TEXT("000000000000000000000000000000000004"), &done, &error));
+    FAILS(nrllm_keep_lease(runtime, 4, TEXT("c"), 10, NOTHING, &lease, &error), NRLLM_STATUS_RUN_CANCELLED, "was cancelled");
     nrllm_runtime_free(runtime);
 }
 
@@ -206,19 +218,19 @@ static void errors(void) {
     bool done = true;
     NrllmStatus status = nrllm_renew_lease(runtime, 1, TEXT("c"), 5, &done, &error);
     CHECK(nrllm_error_code(error) == 1146 && !done);
-    fails(status, error, NRLLM_STATUS_CONFIGURATION, "nowhere");
-    fails(nrllm_renew_lease(runtime, 0, TEXT("c"), 5, &done, &error), error, NRLLM_STATUS_ARGUMENT, "$runUid must be at least 1, 0 given");
+    FAILS(status, NRLLM_STATUS_CONFIGURATION, "nowhere");
+    FAILS(nrllm_renew_lease(runtime, 0, TEXT("c"), 5, &done, &error), NRLLM_STATUS_ARGUMENT, "$runUid must be at least 1, 0 given");
     /* Without a place for the error the status tells. */
     CHECK(nrllm_renew_lease(runtime, 0, TEXT("c"), 5, &done, NULL) == NRLLM_STATUS_ARGUMENT);
     nrllm_runtime_free(runtime);
     runtime = NULL;
-    fine(nrllm_runtime_new(TEXT("{\"driver\": \"mysqli\", \"host\": \"127.0.0.1\", \"port\": 1, \"dbname\": \"d\"}"), TEXT("{\"connectTimeoutMs\": 500}"), NOTHING, &runtime, &error), error);
-    fails(nrllm_renew_lease(runtime, 1, TEXT("c"), 5, &done, &error), error, NRLLM_STATUS_CONNECTION, "127.0.0.1:1");
+    FINE(nrllm_runtime_new(TEXT("{\"driver\": \"mysqli\", \"host\": \"127.0.0.1\", \"port\": 1, \"dbname\": \"d\"}"), TEXT("{\"connectTimeoutMs\": 500}"), NOTHING, &runtime, &error));
+    FAILS(nrllm_renew_lease(runtime, 1, TEXT("c"), 5, &done, &error), NRLLM_STATUS_CONNECTION, "127.0.0.1:1");
     nrllm_runtime_free(runtime);
-    fails(nrllm_runtime_new(TEXT("{\"driver\": \"pdo_sqlite\"}"), NOTHING, NOTHING, &runtime, &error), error, NRLLM_STATUS_CONFIGURATION, "pdo_sqlite");
+    FAILS(nrllm_runtime_new(TEXT("{\"driver\": \"pdo_sqlite\"}"), NOTHING, NOTHING, &runtime, &error), NRLLM_STATUS_CONFIGURATION, "pdo_sqlite");
     CHECK(runtime == NULL);
-    fails(nrllm_runtime_new(TEXT("{\"driver\": {\"$hex\": \"ff\"}}"), NOTHING, NOTHING, &runtime, &error), error, NRLLM_STATUS_CONFIGURATION, "UTF-8");
-    fine(nrllm_runtime_new(TEXT("\"mysql://u:p%40@h/d\""), NOTHING, TEXT("/run/other.sock"), &runtime, &error), error);
+    FAILS(nrllm_runtime_new(TEXT("{\"driver\": {\"$hex\": \"ff\"}}"), NOTHING, NOTHING, &runtime, &error), NRLLM_STATUS_CONFIGURATION, "UTF-8");
+    FINE(nrllm_runtime_new(TEXT("\"mysql://u:p%40@h/d\""), NOTHING, TEXT("/run/other.sock"), &runtime, &error));
     nrllm_runtime_free(runtime);
 }
 
@@ -230,7 +242,7 @@ static void garbage(void) {
     char *text = NULL;
     bool done = false;
     int64_t number = 0;
-#define WRONG(call, part) fails(call, error, NRLLM_STATUS_ARGUMENT, part)
+#define WRONG(call, part) FAILS(call, NRLLM_STATUS_ARGUMENT, part)
     NrllmRuntime *const handles[] = {NULL, nobody, (NrllmRuntime *)((uintptr_t)runtime + 1), (NrllmRuntime *)&done};
     for (size_t i = 0; i < sizeof handles / sizeof *handles; i++) {
         NrllmRuntime *handle = handles[i];
@@ -308,9 +320,9 @@ static void *renewals(void *shared) {
     for (int i = 0; i < 25; i++) {
         bool done = false;
         NrllmError *error = NULL;
-        fine(nrllm_renew_lease((NrllmRuntime *)shared, 5, TEXT("threads"), 2000000000 + i, &done, &error), error);
+        FINE(nrllm_renew_lease((NrllmRuntime *)shared, 5, TEXT("threads"), 2000000000 + i, &done, &error));
         CHECK(done);
-        fine(nrllm_renew_lease(own, 5, TEXT("nobody"), 2000000000 + i, &done, &error), error);
+        FINE(nrllm_renew_lease(own, 5, TEXT("nobody"), 2000000000 + i, &done, &error));
         CHECK(!done);
         nrllm_runtime_free(connected(NULL));
     }
@@ -322,7 +334,7 @@ static void threads(void) {
     NrllmRuntime *runtime = connected(NULL);
     NrllmError *error = NULL;
     bool done = false;
-    fine(nrllm_claim_queued(runtime, 5, TEXT("threads"), 2000000000, &done, &error), error);
+    FINE(nrllm_claim_queued(runtime, 5, TEXT("threads"), 2000000000, &done, &error));
     pthread_t all[4];
     for (int i = 0; i < 4; i++) {
         CHECK(pthread_create(&all[i], NULL, renewals, runtime) == 0);
@@ -339,16 +351,18 @@ static void forks(void) {
     NrllmError *error = NULL;
     bool done = false;
     char *text = NULL;
-    fine(nrllm_claim_queued(runtime, 6, TEXT("forks"), 2000000000, &done, &error), error);
-    fine(nrllm_keep_lease(runtime, 6, TEXT("forks"), 60, NOTHING, &lease, &error), error);
+    FINE(nrllm_claim_queued(runtime, 6, TEXT("forks"), 2000000000, &done, &error));
+    FINE(nrllm_keep_lease(runtime, 6, TEXT("forks"), 60, NOTHING, &lease, &error));
     for (int round = 0; round < 3; round++) {
         fflush(NULL);
+        int ends[2];
+        CHECK(pipe(ends) == 0);
         pid_t child = fork();
         CHECK(child >= 0);
         if (child == 0) {
-            fine(nrllm_renew_lease(runtime, 6, TEXT("forks"), 2000000001, &done, &error), error);
+            FINE(nrllm_renew_lease(runtime, 6, TEXT("forks"), 2000000001, &done, &error));
             CHECK(done);
-            fine(nrllm_kept_lease_state(lease, &text, &error), error);
+            FINE(nrllm_kept_lease_state(lease, &text, &error));
             answers(text, "stopped");
             if (round == 1) {
                 nrllm_kept_lease_free(lease);
@@ -357,19 +371,24 @@ static void forks(void) {
                 nrllm_reset();
             }
             nrllm_close_all();
-            _exit(7);
+            /* A byte, as valgrind takes the exit code for what the child did not free: the connection and the lease that are its parent's. */
+            CHECK(write(ends[1], "!", 1) == 1);
+            _exit(0);
         }
-        int status = 0;
-        CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7);
-        fine(nrllm_renew_lease(runtime, 6, TEXT("forks"), 2000000002, &done, &error), error);
+        char word = 0;
+        close(ends[1]);
+        CHECK(read(ends[0], &word, 1) == 1 && word == '!');
+        close(ends[0]);
+        CHECK(waitpid(child, NULL, 0) == child);
+        FINE(nrllm_renew_lease(runtime, 6, TEXT("forks"), 2000000002, &done, &error));
         CHECK(done);
-        fine(nrllm_kept_lease_state(lease, &text, &error), error);
+        FINE(nrllm_kept_lease_state(lease, &text, &error));
         answers(text, "held");
     }
     /* A reset ends all there is. */
     nrllm_reset();
-    fails(nrllm_kept_lease_state(lease, &text, &error), error, NRLLM_STATUS_ARGUMENT, "(any more)");
-    fails(nrllm_runtime_close(runtime, &error), error, NRLLM_STATUS_ARGUMENT, "(any more)");
+    FAILS(nrllm_kept_lease_state(lease, &text, &error), NRLLM_STATUS_ARGUMENT, "(any more)");
+    FAILS(nrllm_runtime_close(runtime, &error), NRLLM_STATUS_ARGUMENT, "(any more)");
 }
 
 int main(void) {

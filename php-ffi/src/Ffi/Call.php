@@ -10,7 +10,8 @@ use FFI\CType;
 
 /**
  * A call of the library: a place for the answer, a place for the error, and the error as an exception. The places are made anew for each
- * call: a signal handler may run between two lines of this file and make a call of its own.
+ * call: a signal handler may run between two lines of this file and make a call of its own. It may also throw; where it does so between
+ * FFI::addr() and a call that FFI::addr() is an argument of, PHP 8.2 crashes. So no call of FFI stands within the arguments of another.
  *
  * @internal
  */
@@ -39,7 +40,8 @@ final class Call
     {
         $ffi = Library::ffi();
         $answer = self::place($ffi, 'bool');
-        self::run($ffi, $function, $arguments, FFI::addr($answer));
+        $place = FFI::addr($answer);
+        self::run($ffi, $function, $arguments, $place);
 
         return $answer->cdata;
     }
@@ -49,7 +51,8 @@ final class Call
     {
         $ffi = Library::ffi();
         $answer = self::place($ffi, 'int64_t');
-        self::run($ffi, $function, $arguments, FFI::addr($answer));
+        $place = FFI::addr($answer);
+        self::run($ffi, $function, $arguments, $place);
 
         return $answer->cdata;
     }
@@ -59,7 +62,8 @@ final class Call
     {
         $ffi = Library::ffi();
         $answer = self::place($ffi, 'char *');
-        self::run($ffi, $function, $arguments, FFI::addr($answer));
+        $place = FFI::addr($answer);
+        self::run($ffi, $function, $arguments, $place);
         if (FFI::isNull($answer)) {
             return null;
         }
@@ -84,7 +88,8 @@ final class Call
     {
         $ffi = Library::ffi();
         $answer = self::place($ffi, "$type *");
-        self::run($ffi, $function, $arguments, FFI::addr($answer));
+        $place = FFI::addr($answer);
+        self::run($ffi, $function, $arguments, $place);
 
         return $answer;
     }
@@ -109,13 +114,22 @@ final class Call
 
     private static function place(FFI $ffi, string $type): CData
     {
-        return $ffi->new(self::$types[$type] ??= $ffi->type($type));
+        $known = self::$types[$type] ?? null;
+        if ($known === null) {
+            $known = $ffi->type($type);
+            self::$types[$type] = $known;
+        }
+
+        return $ffi->new($known);
     }
 
     private static function run(FFI $ffi, string $function, #[\SensitiveParameter] array $arguments, #[\SensitiveParameter] CData ...$answer): void
     {
         $error = self::place($ffi, 'NrllmError *');
-        $status = $ffi->$function(...$arguments, ...$answer, ...[FFI::addr($error)]);
+        $place = FFI::addr($error);
+        array_push($arguments, ...$answer);
+        $arguments[] = $place;
+        $status = $ffi->$function(...$arguments);
         Ending::called($ffi);
         if ($status !== 0) {
             $message = $ffi->nrllm_error_message($error);

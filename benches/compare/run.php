@@ -1,0 +1,215 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Bench;
+
+// The side-by-side comparison: every variant does the same, in turns, on one server, so that a noisy machine hits all alike. bin/bench runs it.
+//   php run.php OUT.json [quick]
+// What is measured around an operation: wall time and CPU time in the client's process, its peak memory, and from the server's own counters
+// statements, round trips and bytes on the wire. No other client is active meanwhile.
+
+require_once __DIR__ . '/lib.php';
+require_once __DIR__ . '/counts.php';
+
+const PLANS = [
+    'full' => ['batch' => 200, 'rounds' => 25, 'reaps' => [50 => 9, 500 => 9, 5_000 => 5, 50_000 => 2], 'classify' => 200_000, 'starts' => 40],
+    'quick' => ['batch' => 100, 'rounds' => 6, 'reaps' => [50 => 4, 500 => 3, 5_000 => 1], 'classify' => 50_000, 'starts' => 15],
+];
+const MODES = ['default' => 1, 'relaxed' => 2];
+
+$plan = PLANS[$argv[2] ?? 'full'];
+$server = new Server();
+$results = [];
+$counted = $server->counters();
+$own = counters_between($counted, $server->counters(), []);
+
+function note(string $text): void
+{
+    fwrite(STDERR, date('H:i:s') . " $text\n");
+}
+
+/** One measurement with the server's counters around it. */
+function sample(Server $server, Worker $worker, string $command, array $own): array
+{
+    $before = $server->counters();
+    $answer = $worker->ask($command);
+    $between = counters_between($before, $server->counters(), $own);
+    $n = max(1, $answer['n']);
+
+    return [
+        'wall' => $answer['p50'] / 1_000, 'mean' => $answer['total'] / 1_000 / $n,
+        'cpu_user' => $answer['user'] / $n, 'cpu_system' => $answer['system'] / $n,
+        'statements' => $between['Questions'] / $n, 'round_trips' => ($between['Questions'] + $between['Com_stmt_prepare']) / $n,
+        'sent' => $between['Bytes_received'] / $n, 'received' => $between['Bytes_sent'] / $n,
+        'fsyncs' => $between['Innodb_data_fsyncs'] / $n, 'redo' => $between['Innodb_os_log_written'] / $n,
+        'peak' => $answer['peak'], 'done' => $answer['done'],
+    ];
+}
+
+/** What the samples of one variant amount to: medians, and the peak memory of the first, when the process was fresh. */
+function summary(array $samples): array
+{
+    $summary = ['samples' => count($samples)];
+    foreach (array_keys($samples[0]) as $name) {
+        $summary[$name] = median(array_column($samples, $name));
+    }
+    $summary['wall_best'] = min(array_column($samples, 'wall'));
+    $summary['peak'] = $samples[0]['peak'];
+
+    return $summary;
+}
+
+/** The variants in another order each round: none profits always from what the one before left in the server's caches. */
+function in_turn(array $names, int $round): array
+{
+    return [...array_slice($names, $round % count($names)), ...array_slice($names, 0, $round % count($names))];
+}
+
+// ---- operations on one run ---------------------------------------------------------------------------------------------------------
+$batch = $plan['batch'];
+$database = $server->database('ops');
+fill($server, 2_000, ['status' => "'completed'", 'finished_at' => '1700000100 + seq']);
+fill($server, 500, ['status' => "'running'", 'claimed_by' => "CONCAT('worker:live:', seq)", 'lease_expires' => '1900000000 + seq', 'queued_request' => PAYLOAD]);
+$uid = held_run($server);
+$server->run("UPDATE tx_nrllm_agentrun SET queued_request = CONCAT('nrv1:', REPEAT(MD5(uid), 640)) WHERE uid = $uid");
+fill($server, $batch, ['status' => "'queued'", 'queued_request' => PAYLOAD]);
+$first = (int) $server->value('SELECT MAX(uid) FROM tx_nrllm_agentrun') - $batch + 1;
+$mine = "uid BETWEEN $first AND " . ($first + $batch - 1);
+$queued = "UPDATE tx_nrllm_agentrun SET status = 'queued', claimed_by = '', lease_expires = 0, requeue_count = 0 WHERE $mine";
+$held = "UPDATE tx_nrllm_agentrun SET status = 'running', claimed_by = '" . OWNER . "', lease_expires = 1900000000, requeue_count = 0 WHERE $mine";
+$operations = [
+    'renew changed' => ["renew $batch $uid " . OWNER . ' %d 1', null],
+    'renew unchanged' => ["renew $batch $uid " . OWNER . ' 1900000000 0', null],
+    'renew lost' => ["renew $batch $uid nobody 1900000000 1", null],
+    'fence' => ["fence $batch $uid " . OWNER . ' %d', null],
+    'claim' => ["claim $batch $first " . OWNER . ' 1900000000', $queued],
+    'recover' => ["recover $batch $first " . OWNER, $held],
+];
+$workers = [];
+foreach (array_keys(variants()) as $variant) {
+    $workers[$variant] = new Worker($variant, $server, $database);
+}
+foreach (MODES as $mode => $flush) {
+    $server->run("SET GLOBAL innodb_flush_log_at_trx_commit = $flush");
+    foreach ($operations as $operation => [$command, $prepare]) {
+        note("$operation, innodb_flush_log_at_trx_commit=$flush");
+        $samples = [];
+        for ($round = -1; $round < $plan['rounds']; $round++) {
+            foreach (in_turn(array_keys($workers), $round + 1) as $variant) {
+                if ($prepare !== null) {
+                    $server->run($prepare);
+                    $server->settle();
+                }
+                $sample = sample($server, $workers[$variant], sprintf($command, 1_800_000_000 + ($round + 2) * 1_000), $own);
+                $expected = $operation === 'renew lost' ? 0 : $batch;
+                if ($sample['done'] !== $expected) {
+                    throw new \RuntimeException("$variant did {$sample['done']} of $expected: $operation");
+                }
+                // The first round fills caches.
+                if ($round >= 0) {
+                    $samples[$variant][] = $sample;
+                }
+            }
+        }
+        $results['operations'][$operation][$mode] = array_map(summary(...), $samples);
+    }
+}
+
+// ---- counts that no other load disturbs ----------------------------------------------------------------------------------------
+note('instructions and system calls');
+foreach (['renew' => "count-renew %d $uid " . OWNER . ' 1900000000', 'fence' => "fence %d $uid " . OWNER . ' 1900000000'] as $operation => $command) {
+    foreach (array_keys(variants()) as $variant) {
+        $results['counts'][$operation][$variant] = count_operation($server, $database, $variant, $command);
+    }
+}
+foreach (['unloaded', 'plain', 'serverError'] as $family) {
+    foreach (array_diff(array_keys(variants()), ['doctrine', 'limit']) as $variant) {
+        $results['counts']["classify $family"][$variant] = count_operation($server, $database, $variant, "count-classify %d $family", 100, 1_100);
+    }
+}
+
+// ---- pure parts ----------------------------------------------------------------------------------------------------------------
+note('classification');
+$families = ['unloaded', 'plain', 'connection', 'network', 'configuration', 'auth', 'rateLimit', 'serverError', 'clientError', 'circuitOpen', 'chain'];
+$pure = array_values(array_diff(array_keys(variants()), ['doctrine', 'limit']));
+foreach ($families as $family) {
+    $samples = [];
+    for ($round = 0; $round < 5; $round++) {
+        foreach (in_turn($pure, $round) as $variant) {
+            $samples[$variant][] = $workers[$variant]->ask("classify {$plan['classify']} $family")['p50'];
+        }
+    }
+    foreach ($samples as $variant => $times) {
+        $results['classify'][$family][$variant] = ['ns' => median($times), 'best' => min($times), 'samples' => count($times)];
+    }
+}
+foreach (array_intersect($pure, ['module', 'ffi']) as $variant) {
+    note("keeper read, $variant");
+    $results['keeper read'][$variant] = $workers[$variant]->ask("keeper 500000 $uid " . OWNER)['p50'];
+}
+foreach ($workers as $worker) {
+    $worker->close();
+}
+$server->run("DROP DATABASE `$database`");
+
+// ---- reaping -------------------------------------------------------------------------------------------------------------------
+foreach ($plan['reaps'] as $size => $rounds) {
+    $database = $server->database("reap$size");
+    note("filling $size stale runs");
+    fill($server, 2_000, ['status' => "'completed'", 'finished_at' => '1700000100 + seq']);
+    fill($server, 500, ['status' => "'running'", 'claimed_by' => "CONCAT('worker:live:', seq)", 'lease_expires' => '1900000000 + seq', 'queued_request' => PAYLOAD]);
+    fill($server, $size, ['status' => "'running'", 'claimed_by' => "CONCAT('worker:dead:', seq)", 'lease_expires' => '1700000000 + seq % 977', 'queued_request' => PAYLOAD], 5_000);
+    $last = (int) $server->value('SELECT MAX(uid) FROM tx_nrllm_agentrun');
+    $first = $last - $size + 1;
+    foreach (MODES as $mode => $flush) {
+        $server->run("SET GLOBAL innodb_flush_log_at_trx_commit = $flush");
+        note("reap of $size, innodb_flush_log_at_trx_commit=$flush");
+        $samples = $workers = [];
+        for ($round = 0; $round < $rounds; $round++) {
+            foreach (in_turn(array_keys(variants()), $round) as $variant) {
+                for ($from = $first; $from <= $last; $from += 10_000) {
+                    $server->run("UPDATE tx_nrllm_agentrun SET status = 'running', claimed_by = CONCAT('worker:dead:', uid), lease_expires = 1700000000 + uid % 977, requeue_count = 0 "
+                        . "WHERE uid BETWEEN $from AND " . min($last, $from + 9_999));
+                }
+                $server->settle();
+                $workers[$variant] ??= new Worker($variant, $server, $database);
+                $sample = sample($server, $workers[$variant], "reap $size 1800000000", $own);
+                if ($sample['done'] !== $size) {
+                    throw new \RuntimeException("$variant reaped {$sample['done']} of $size");
+                }
+                $samples[$variant][] = $sample;
+            }
+        }
+        foreach ($workers as $worker) {
+            $worker->close();
+        }
+        $results['reap'][$size][$mode] = array_map(summary(...), $samples);
+    }
+    $server->run("DROP DATABASE `$database`");
+}
+
+// ---- what loading the module adds to a PHP start -------------------------------------------------------------------------------
+note('start of PHP');
+$plain = [PHP_BINARY, '-n', '-r', ';'];
+$loaded = [PHP_BINARY, '-n', '-d', 'extension=' . getenv('NRLLM_MODULE'), '-r', ';'];
+$times = [];
+for ($round = 0; $round < $plan['starts']; $round++) {
+    foreach (['without' => $plain, 'with' => $loaded] as $which => $command) {
+        $start = hrtime(true);
+        proc_close(proc_open($command, [], $pipes));
+        $times[$which][] = (hrtime(true) - $start) / 1_000;
+    }
+}
+$census = 'echo count(glob("/proc/self/task/*")), " ", count(array_filter(glob("/proc/self/fd/*"), fn ($f) => str_starts_with((string) @readlink($f), "socket:")));';
+$seen = static fn (array $command): string => (string) stream_get_contents(popen(implode(' ', array_map('escapeshellarg', [...array_slice($command, 0, -1), $census])), 'r'));
+$results['start'] = ['without' => median($times['without']), 'with' => median($times['with']), 'threads and sockets without' => $seen($plain), 'threads and sockets with' => $seen($loaded)];
+
+$cpu = preg_match('/^model name\s*:\s*(.*)$/m', (string) @file_get_contents('/proc/cpuinfo'), $match) ? $match[1] : php_uname('m');
+$results['about'] = [
+    'plan' => $argv[2] ?? 'full', 'date' => date('Y-m-d'), 'cpu' => $cpu, 'cores' => (int) shell_exec('nproc'), 'load' => round(sys_getloadavg()[0], 1),
+    'php' => PHP_VERSION, 'server' => $server->value('SELECT VERSION()'), 'kernel' => php_uname('r'),
+    'module' => preg_match('/^version = "(.*)"/m', file_get_contents(dirname(__DIR__, 2) . '/Cargo.toml'), $match) ? $match[1] : '',
+    'batch' => $batch, 'rounds' => $plan['rounds'], 'buffer pool' => $server->value('SELECT @@innodb_buffer_pool_size'),
+];
+file_put_contents($argv[1], json_encode($results, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES | JSON_THROW_ON_ERROR) . "\n");

@@ -1,0 +1,83 @@
+//! The time limit of a connection's statements.
+//!
+//! A timer for every statement would be put on and taken off for every heartbeat, and hardly ever rings. One stays on instead: a statement
+//! that ends in time leaves it as it is, and where it rings before the limit of the statement that is now under way, it is put off until
+//! then.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// A timer that stays on.
+pub(super) struct Alarm {
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Alarm {
+    /// A timer on the runtime that runs this.
+    pub(super) fn new() -> Self {
+        Self { timer: Box::pin(sleep_until(Instant::now())) }
+    }
+
+    /// Waits for the work, for `limit` at most. `None`: the time is up.
+    pub(super) async fn bounded<T>(&mut self, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+        let timer = &mut self.timer;
+        let deadline = Instant::now() + limit;
+        if timer.deadline() > deadline {
+            timer.as_mut().reset(deadline);
+        }
+        let mut work = pin!(work);
+        poll_fn(|context| {
+            if let Poll::Ready(done) = work.as_mut().poll(context) {
+                return Poll::Ready(Some(done));
+            }
+            while timer.as_mut().poll(context).is_ready() {
+                if Instant::now() >= deadline {
+                    return Poll::Ready(None);
+                }
+                timer.as_mut().reset(deadline);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::{pending, ready};
+
+    fn run<T>(test: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(test)
+    }
+
+    #[test]
+    fn work_is_bounded_by_its_own_limit_whatever_was_bounded_before() {
+        run(async {
+            let mut alarm = Alarm::new();
+            for (before, limit) in [(1, 40), (40, 1), (3_600_000, 20), (20, 20)] {
+                // Ends at once, and leaves the timer where it is.
+                assert_eq!(alarm.bounded(Duration::from_millis(before), ready(7)).await, Some(7));
+                let limit = Duration::from_millis(limit);
+                let started = Instant::now();
+                assert_eq!(alarm.bounded(limit, pending::<()>()).await, None);
+                assert!(started.elapsed() >= limit);
+                // A timer that was left on an hour away would hang the test here.
+            }
+        });
+    }
+
+    #[test]
+    fn work_that_takes_longer_than_what_is_left_of_an_earlier_limit_is_waited_for() {
+        run(async {
+            let mut alarm = Alarm::new();
+            assert_eq!(alarm.bounded(Duration::from_millis(5), ready(())).await, Some(()));
+            let slow = tokio::time::sleep(Duration::from_millis(30));
+            assert_eq!(alarm.bounded(Duration::from_secs(60), slow).await, Some(()));
+        });
+    }
+}
