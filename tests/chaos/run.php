@@ -359,12 +359,12 @@ final class Chaos
                 for ($until = hrtime(true) + 20_000_000_000;; usleep(20_000)) {
                     try {
                         $other->select_db($database);
+                        $other->query('SELECT COUNT(*) FROM tx_nrllm_agentrun');
                         break;
                     } catch (mysqli_sql_exception $error) {
                         hrtime(true) < $until || throw $error;
                     }
                 }
-                $other->query('SELECT COUNT(*) FROM tx_nrllm_agentrun');
             }
         }
     }
@@ -447,6 +447,15 @@ printf("%s on MariaDB %s, seed %d%s\n", $cluster ? 'three nodes' : 'one server',
 
 $totals = ['checked' => [], 'seen' => [], 'failed' => []];
 $played = 0;
+// After every round: what was played is told also when a later round ends the harness.
+$report = function () use (&$totals, &$played, $chaos, $site, $seed, $from, $cluster, $options, $began, $out): void {
+    ksort($totals['checked']);
+    ksort($totals['seen']);
+    ksort($chaos->faults);
+    $facts = ['seed' => $seed, 'from' => $from, 'rounds' => $played, 'cluster' => $cluster, 'ffi' => isset($options['library']), 'server' => $site->version, 'seconds' => round((hrtime(true) - $began) / 1e9, 1), 'faults' => $chaos->faults] + $totals;
+    @mkdir($out, 0755, true);
+    file_put_contents("$out/report-$seed-$from" . ($cluster ? '-cluster' : '') . '.json', json_encode($facts, JSON_PRETTY_PRINT | JSON_THROW_ON_ERROR) . "\n");
+};
 $started = hrtime(true);
 for ($number = $from; $played < $rounds && hrtime(true) - $started < $seconds * 1_000_000_000; $number++) {
     $since = hrtime(true);
@@ -472,17 +481,13 @@ for ($number = $from; $played < $rounds && hrtime(true) - $started < $seconds * 
         printf("round %d: %.1f s, %d attempts\n", $number, (hrtime(true) - $since) / 1e9, $judge->seen['claimed'] ?? 0);
     }
     exec('rm -rf ' . escapeshellarg($chaos->folder()));
+    $report();
     if (count($totals['failed']) >= 10) {
         echo "too many failures: stopped\n";
         break;
     }
 }
-ksort($totals['checked']);
-ksort($totals['seen']);
-ksort($chaos->faults);
-$report = ['seed' => $seed, 'from' => $from, 'rounds' => $played, 'cluster' => $cluster, 'ffi' => isset($options['library']), 'server' => $site->version, 'seconds' => round((hrtime(true) - $began) / 1e9, 1), 'faults' => $chaos->faults] + $totals;
-@mkdir($out, 0755, true);
-file_put_contents("$out/report-$seed-$from" . ($cluster ? '-cluster' : '') . '.json', json_encode($report, JSON_PRETTY_PRINT | JSON_THROW_ON_ERROR) . "\n");
+$report();
 $list = fn(array $counts): string => implode(', ', array_map(fn(string $key, int $count): string => "$key $count", array_keys($counts), $counts));
 echo "faults: ", $list($chaos->faults), "\nseen: ", $list($totals['seen']), "\nchecked: ", $list($totals['checked']), "\n";
 printf("again: bin/chaos%s --seed %d --from %d --rounds %d\n", $cluster ? ' --cluster' : '', $seed, $from, $played);
