@@ -170,6 +170,20 @@ $cases = [
         same(1, count($found), 'libraries');
         same($found[0] . ' 60000', bridge('echo NrLlmRuntime\Ffi\Library::path(), " ", NrLlmRuntime::backoffMs(1);'));
     },
+    'Composer installs it, and its autoloader finds the classes' => static function (): void {
+        $site = temporary() . '/site';
+        mkdir($site);
+        file_put_contents("$site/composer.json", json_encode([
+            'repositories' => [['type' => 'path', 'url' => package(), 'options' => ['symlink' => false, 'versions' => ['nrllm-runtime/ffi' => '0.1.0']]], ['packagist.org' => false]],
+            'require' => ['nrllm-runtime/ffi' => '*'],
+        ]));
+        $process = proc_open(['composer', 'install', '--no-interaction', '--no-plugins', '--ignore-platform-req=ext-ffi', '--quiet'], [1 => ['pipe', 'w'], 2 => ['redirect', 1]], $pipes, $site,
+            ['COMPOSER_ALLOW_SUPERUSER' => '1', 'COMPOSER_HOME' => temporary()] + getenv());
+        $output = stream_get_contents($pipes[1]);
+        same(0, proc_close($process), "composer: $output");
+        $said = php('require "vendor/autoload.php"; var_dump(class_exists("NrLlmReapReport"), NrLlmRuntime::backoffMs(1)); echo NrLlmRuntime\Ffi\Library::path();', extensions('ffi'), 0, $site);
+        starts("bool(true)\nint(60000)\n$site/vendor/nrllm-runtime/ffi/lib/", $said);
+    },
     'the constant names another library' => static function (): void {
         $path = copied(0755);
         same($path, bridge('echo NrLlmRuntime\Ffi\Library::path();', $path));

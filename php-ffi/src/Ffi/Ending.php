@@ -23,12 +23,15 @@ final class Ending
     {
     }
 
-    /** The library is loaded, once a request. */
+    /** The library is loaded, once a request; twice where a signal handler that uses it came in between. */
     public static function begin(FFI $ffi): void
     {
+        if (self::$last !== null) {
+            return;
+        }
         // What a request that ended without its destructors has left in this process.
         $ffi->nrllm_reset();
-        self::$last = new self($ffi);
+        self::$last ??= new self($ffi);
         // Registered from within a shutdown function, it runs behind those of the program.
         register_shutdown_function(static function () use ($ffi): void {
             register_shutdown_function(static fn () => self::finish($ffi));
