@@ -10,6 +10,7 @@ mod any_bytes;
 mod beats;
 mod clock;
 mod load;
+mod odd_servers;
 mod ownership;
 mod process_wide;
 mod reaping;

@@ -185,7 +185,7 @@ fn p13_runs_that_are_not_due_yet_hide_no_due_one_and_cost_no_payload() {
     let [sql] = statements.as_slice() else { panic!("one query: {statements:?}") };
     assert!(!sql.contains("UPDATE") && !sql.contains("LOCK"), "{sql}");
     // By the key over (status, crdate), so in order, and the payload of a due run alone is touched. (The plan is MariaDB's.)
-    let plan = database.client().maps(&format!("EXPLAIN {sql}"));
+    let plan = database.client().maps(&format!("EXPLAIN FORMAT=TRADITIONAL {sql}"));
     let column = |row: usize, name: &str| String::from_utf8_lossy(plan[row][name].as_deref().unwrap_or_default()).into_owned();
     assert_eq!(column(plan.len() - 1, "key"), "PRIMARY", "{plan:?}");
     if shared().is_mariadb() {
