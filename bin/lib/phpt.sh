@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 source "$NRLLM_TOP/bin/lib/php.sh"
 
-# What these test is there with the extension alone: its entry in PHP's list of extensions, its row in phpinfo(), Reflection of its classes
+# What these are about is there with the extension alone: its entry in PHP's list of extensions, its row in phpinfo(), Reflection of its classes
 # (the bridge's are compared in bin/suites/52-ffi), and the interrupt. All others run through the FFI bridge too.
 PHPT_EXTENSION_ONLY=(010-extension.phpt 530-interrupt.phpt 531-interrupt-not.phpt 901-stubs.phpt 903-information.phpt)
 
