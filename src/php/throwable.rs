@@ -5,45 +5,42 @@ use std::ptr::{self, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ext_php_rs::ffi::{
-    ZEND_ACC_PUBLIC, ZEND_ACC_STATIC, zend_call_known_function, zend_class_entry, zend_function, zend_hash_str_find, zend_lookup_class_ex,
-    zend_property_info, zend_string,
+    ZEND_ACC_LINKED, ZEND_ACC_PUBLIC, ZEND_ACC_STATIC, zend_call_known_function, zend_class_entry, zend_function, zend_hash_find,
+    zend_hash_str_find, zend_property_info, zend_string,
 };
-use ext_php_rs::types::{ZendObject, ZendStr, Zval};
+use ext_php_rs::types::{ZendHashTable, ZendObject, ZendStr, Zval};
 use ext_php_rs::zend::{ClassEntry, ExecutorGlobals, ce};
 
 use super::convert::ThrowableArg;
 use crate::run::failure::{self, Failure, KnownType, Throwable};
 
-/// `ZEND_FETCH_CLASS_NO_AUTOLOAD`
-const NO_AUTOLOAD: u32 = 0x80;
-
-/// The names of the known types as the engine looks them up: as written, and in lower case. Interned at module start.
+/// The name of a known type as the engine's table of classes has it: in lower case. Interned at module start.
 struct Name {
-    written: AtomicPtr<zend_string>,
     key: AtomicPtr<zend_string>,
 }
 
-static NAMES: [Name; KnownType::ALL.len()] = [const { Name { written: AtomicPtr::new(null_mut()), key: AtomicPtr::new(null_mut()) } }; 6];
+static NAMES: [Name; KnownType::ALL.len()] = [const { Name { key: AtomicPtr::new(null_mut()) } }; 6];
 
 /// Interns the names, at module start.
 pub(super) fn prepare() {
     for (name, known) in NAMES.iter().zip(KnownType::ALL) {
-        let written = ZendStr::new_interned(known.class_name(), true).into_raw();
         let key = ZendStr::new_interned(known.class_name().to_ascii_lowercase(), true).into_raw();
-        name.written.store(written, Ordering::Release);
         name.key.store(key, Ordering::Release);
     }
 }
 
 impl Name {
-    /// The class or interface, if it is loaded.
-    fn class(&self) -> Option<&'static ClassEntry> {
-        let (written, key) = (self.written.load(Ordering::Acquire), self.key.load(Ordering::Acquire));
+    /// The class or interface, if it is loaded. Looked up in the engine's table itself: nothing is autoloaded, whatever is registered.
+    fn class(&self, loaded: *const ZendHashTable) -> Option<&'static ClassEntry> {
+        let key = self.key.load(Ordering::Acquire);
         if key.is_null() {
             return None;
         }
-        // SAFETY: interned strings that live as long as the module; called on the PHP thread during a request.
-        unsafe { zend_lookup_class_ex(written, key, NO_AUTOLOAD).as_ref() }
+        // SAFETY: an interned string that lives as long as the module; the table maps names to class entries, which live as long as the
+        // request, and is used on the PHP thread during one.
+        let class: &ClassEntry = unsafe { zend_hash_find(loaded, key).as_ref()?.value.ptr.cast::<ClassEntry>().as_ref()? };
+        // One that is still being put together is no type yet.
+        (class.ce_flags & ZEND_ACC_LINKED != 0).then_some(class)
     }
 }
 
@@ -59,7 +56,11 @@ impl Object {
 impl Throwable for Object {
     fn known_type(&self) -> Option<KnownType> {
         let class = self.object()?.get_class_entry();
-        let is = |name: &Name| name.class().is_some_and(|known| class.instance_of(known));
+        let loaded = ExecutorGlobals::get().class_table;
+        if loaded.is_null() {
+            return None;
+        }
+        let is = |name: &Name| name.class(loaded).is_some_and(|known| class.instance_of(known));
         KnownType::ALL.into_iter().zip(&NAMES).find(|(_, name)| is(name)).map(|(known, _)| known)
     }
 
