@@ -38,7 +38,8 @@ fn classification(criterion: &mut Criterion) {
 
     let mut group = criterion.benchmark_group("error_class");
     let long = "Vendor\\Package\\".repeat(40);
-    for (name, class) in [("short", "RuntimeException"), ("anonymous", "class@anonymous\0/var/www/site/file.php:12$0"), ("too long", &long)] {
+    for (name, class) in [("short", "RuntimeException"), ("anonymous", "class@anonymous\0/var/www/site/file.php:12$0"), ("too long", &long)]
+    {
         group.bench_function(name, |bencher| bencher.iter(|| error_class(black_box(class.as_bytes()))));
     }
     group.finish();

@@ -2,39 +2,39 @@
 
 declare(strict_types=1);
 
-// A worker in plain PHP, for the runs whose uids it is told: takes each, executes it under a lease, and settles it.
-//   DB_USER=… DB_PASSWORD=… php examples/worker.php UID…
+// A worker in plain PHP, without a message bus: takes due runs one after the other and settles each.
+//   DB_USER=… DB_PASSWORD=… php examples/worker.php
 $connection = ['driver' => 'pdo_mysql', 'host' => getenv('DB_HOST') ?: 'localhost', 'unix_socket' => getenv('DB_SOCKET') ?: ini_get('pdo_mysql.default_socket'),
     'dbname' => getenv('DB_NAME') ?: 'typo3', 'user' => getenv('DB_USER') ?: 'typo3', 'password' => getenv('DB_PASSWORD') ?: ''];
 $runtime = new NrLlmRuntime($connection);
 $owner = NrLlmRuntime::identity('worker');
+$lease = 60; // seconds. Beats every 20 s keep it, however long a call takes; a dead worker is noticed within a minute.
 
-foreach (array_map('intval', array_slice($argv, 1)) as $uid) {
-    if (!$runtime->claimQueued($uid, $owner, time() + NrLlmRuntime::LEASE_SECONDS)) {
-        echo "left $uid: {$runtime->leaseState($uid, $owner)}\n"; // another worker was faster, or it was cancelled
-        continue;
+while ($run = $runtime->dueRuns(1)[0] ?? null) {
+    if (!$runtime->claimQueued($run['uid'], $owner, time() + $lease)) {
+        continue; // another worker was faster
     }
     try {
-        // Before each step: still ours? A renewal decides it; where it says no, somebody else has the run, and nothing may be written.
-        $ours = execute(static fn (): bool => $runtime->renewLease($uid, $owner, time() + NrLlmRuntime::LEASE_SECONDS));
-        echo $ours && finish($connection, $uid, $owner) ? "completed $uid\n" : "lost $uid: {$runtime->leaseState($uid, $owner)}\n";
+        $kept = $runtime->keepLease($run['uid'], $owner, $lease); // beats from a thread of its own until it is released
+        execute($run['uuid'], $kept);
+        echo finish($connection, $run['uid'], $owner) ? 'completed' : 'lost', " {$run['uuid']}\n";
+    } catch (NrLlmLeaseLostException | NrLlmRunCancelledException $lost) {
+        echo "left {$run['uuid']}: {$lost->getMessage()}\n"; // it is not ours any more: write nothing
     } catch (Throwable $error) {
-        $recovery = $runtime->recoverFailure($uid, $owner, $error); // requeued with backoff, or dead-lettered with its reason
-        echo "{$recovery->outcome()} $uid: {$recovery->failure()} failure", $recovery->reason() ? ", {$recovery->reason()}" : '', "\n";
+        $recovery = $runtime->recoverFailure($run['uid'], $owner, $error); // requeued with backoff, or dead-lettered with its reason
+        echo "{$recovery->outcome()} {$run['uuid']}: {$recovery->failure()} failure", $recovery->reason() ? ", {$recovery->reason()}" : '', "\n";
+    } finally {
+        isset($kept) && $kept->release();
     }
 }
 
-/** Your agent loop. */
-function execute(callable $stillOurs): bool
+/** Your agent loop. Each step() says that there is progress, and throws when the run is not ours any more. */
+function execute(string $uuid, NrLlmLease $kept): void
 {
     foreach (['ask the model', 'call the tool', 'ask the model again'] as $step) {
-        if (!$stillOurs()) {
-            return false;
-        }
-        usleep(1000); // a call to a provider
+        $kept->step();
+        usleep(1000); // a call to a provider, as long as it takes
     }
-
-    return true;
 }
 
 /** The end of a run is written by whoever knows the result (in nr_llm: `finishRun`), guarded by the owner like everything else. */

@@ -220,6 +220,31 @@ final class NrLlmRuntime
     }
 
     /**
+     * Renews the lease once, then keeps renewing it from a thread of its own until the result is released or destroyed.
+     *
+     * Keep the result in a variable: an unused one is destroyed, and with it the heartbeat, at once.
+     *
+     * @param positive-int $runUid the run's uid
+     * @param non-empty-string $claimedBy the owner, compared byte by byte
+     * @param int<2, max> $leaseSeconds how long each beat extends the lease, in seconds
+     * @param array{everyMs?: positive-int, maxSilentSeconds?: positive-int, maxSeconds?: positive-int, interruptOnLoss?: bool} $options
+     *     `everyMs`: between two beats (default: a third of the lease; 100 to half the lease); `maxSilentSeconds`: without a
+     *     {@see NrLlmLease::step()} for so long the beats stop (3600); `maxSeconds`: after so long the beats stop for good (86400);
+     *     `interruptOnLoss`: throw into the running PHP code, once, when the lease is lost or the run cancelled (false)
+     *
+     * @throws ValueError for an argument or option out of its range, or an unknown option
+     * @throws NrLlmLeaseLostException when `$claimedBy` does not own the run
+     * @throws NrLlmRunCancelledException when the run was cancelled
+     * @throws NrLlmConfigurationException when the table or a column is missing
+     * @throws NrLlmConnectionException when the server cannot be reached in time
+     * @throws NrLlmQueryException when the server refuses the statement
+     */
+    public function keepLease(int $runUid, string $claimedBy, int $leaseSeconds = self::LEASE_SECONDS, array $options = []): NrLlmLease
+    {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
+    }
+
+    /**
      * Which class of failure a throwable belongs to, by its type. Never autoloads, never throws, sends nothing.
      *
      * @param Throwable $error the error that ended the attempt
@@ -407,7 +432,8 @@ final class NrLlmRuntime
     }
 
     /**
-     * Closes the connection that objects of these settings share. The next call opens a new one.
+     * Closes the connection that objects of these settings share. The next call opens a new one. Kept leases have a connection of their own
+     * and go on.
      */
     public function close(): void
     {

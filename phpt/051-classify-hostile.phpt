@@ -81,8 +81,9 @@ while ($chain instanceof P\FallbackChainExhaustedException) {
     $parts[] = $chain;
     $chain = $attempts->getValue($chain)[0]['error'];
 }
-while ($parts) {
-    array_pop($parts);
+// From the outside: each is held by nothing else any more, and holds one that the list still holds.
+foreach (array_keys($parts) as $i) {
+    unset($parts[$i]);
 }
 echo count($loaded), " classes asked for\n";
 $anonymous = new class ('x') extends P\ProviderConnectionException {

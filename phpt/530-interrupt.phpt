@@ -138,8 +138,9 @@ foreach ($places as $label => $place) {
 }
 
 echo "-- blocking calls\n";
+// None with a result that has to be freed: PHP forgets the result of a call that it is interrupted after, until the request ends.
 $silent = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
-foreach (['usleep' => static fn () => usleep(1200000 * SLOW), 'SELECT SLEEP' => static fn () => $db->link()->query('SELECT SLEEP(1.2)'),
+foreach (['usleep' => static fn () => usleep(1200000 * SLOW), 'DO SLEEP' => static fn () => $db->link()->query('DO SLEEP(1.2)'),
     'fread' => static fn () => stream_set_timeout($silent[0], SLOW, 200000) && fread($silent[0], 1)] as $label => $call) {
     $uid = $db->running(time() + 100);
     $lease = $runtime->keepLease($uid, 'worker:a', 2 * SLOW, ['everyMs' => 100 * SLOW, 'interruptOnLoss' => true]);
@@ -199,7 +200,7 @@ output buffer: finally ran, this file, line of the loop, lost, in time
   step: NrLlmLeaseLostException
 -- blocking calls
 usleep: on return, line of the call
-SELECT SLEEP: on return, line of the call
+DO SLEEP: on return, line of the call
 fread: on return, line of the call
 cancelled: NrLlmRunCancelledException: run %d was cancelled; 'worker:a' does not hold it any more
 deadline: NrLlmLeaseLostException

@@ -22,4 +22,4 @@ sort($classes);
 echo $files === array_values($classes) ? count($files) . " classes\n" : 'files: ' . implode(', ', $files) . "\nclasses: " . implode(', ', $classes) . "\n";
 ?>
 --EXPECT--
-10 classes
+11 classes

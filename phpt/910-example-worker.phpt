@@ -1,5 +1,5 @@
 --TEST--
-The worker of the README: takes the runs that it is told, settles each, and leaves what is not queued
+The worker of the README: takes what is due, settles each, and stops when nothing is due
 --EXTENSIONS--
 nrllm_runtime
 mysqli
@@ -10,10 +10,12 @@ require "$top/phpt/inc/db.inc";
 require "$top/phpt/inc/example.inc";
 $db = new TestDb();
 $due = [$db->insert(['crdate' => 1]), $db->insert(['crdate' => 2])];
+$notYet = $db->insert(['crdate' => 3, 'requeue_count' => 3, 'tstamp' => time()]);
 $taken = $db->running(time() + 600);
-[$output, $code] = run_example('worker.php', $db, ...$due, ...[$taken]);
-var_dump($output === "completed $due[0]\ncompleted $due[1]\nleft $taken: taken\n" ?: $output, $code);
-foreach ([...$due, $taken] as $uid) {
+[$output, $code] = run_example('worker.php', $db);
+$uuids = array_map(static fn (int $uid): string => $db->row($uid)['uuid'], $due);
+var_dump($output === "completed $uuids[0]\ncompleted $uuids[1]\n" ?: $output, $code);
+foreach ([...$due, $notYet, $taken] as $uid) {
     echo $db->line($uid, 'status', 'claimed_by', 'queued_request'), "\n";
 }
 ?>
@@ -22,4 +24,5 @@ bool(true)
 int(0)
 status='completed' claimed_by='' queued_request=''
 status='completed' claimed_by='' queued_request=''
+status='queued' claimed_by='' queued_request='{"prompt":"hello"}'
 status='running' claimed_by='worker:a' queued_request='{"prompt":"hello"}'

@@ -34,6 +34,7 @@ $features = [
     'requeue stale' => static fn (NrLlmRuntime $r): bool => $r->requeueStale($db->running($now - 60), $now),
     'dead-letter stale' => static fn (NrLlmRuntime $r): bool => $r->deadLetterStale($db->running($now - 60), $now, 'retries_exhausted'),
     'lease state' => static fn (NrLlmRuntime $r): bool => $r->leaseState($db->running($now + 60), 'worker:a') === 'held',
+    'keep a lease' => static fn (NrLlmRuntime $r): bool => $r->keepLease($db->running($now + 60), 'worker:a', 60)->isHeld(),
     'recover' => static fn (NrLlmRuntime $r): bool => $r->recoverFailure($db->running($now + 60), 'worker:a', new Exception())->outcome() === 'dead_lettered',
     'reap' => static fn (NrLlmRuntime $r): bool => count($r->reap(10, $now, ['only' => [$db->running($now - 60), $db->running($now - 60, ['requeue_count' => 3])]])) === 2,
     'fail undispatched' => static fn (NrLlmRuntime $r): bool => $r->failUndispatched($db->insert(), 0, new Exception()),
@@ -85,6 +86,7 @@ requeue: NrLlmQueryException 1142
 requeue stale: NrLlmQueryException 1142
 dead-letter stale: NrLlmQueryException 1142
 lease state: true
+keep a lease: NrLlmQueryException 1142
 recover: NrLlmQueryException 1142
 reap: NrLlmQueryException 1142
 fail undispatched: NrLlmQueryException 1142

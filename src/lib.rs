@@ -7,10 +7,13 @@
 //! The rooms, each using only those below it:
 //!
 //! - `php` (feature `php`, default): the Zend boundary, one file a PHP class.
+//! - `ffi` (feature `ffi`): the C boundary, for PHP's FFI and for programs in other languages.
 //! - [`process`]: what lives as long as a process: sessions, the runtime, fork checks, identities.
 //! - [`store`]: the guarded SQL, a file an operation, over one session with the server.
 //! - [`run`]: the domain: decisions, limits and the failure taxonomy. Pure: no I/O, no clock, no Zend.
 
+#[cfg(feature = "ffi")]
+pub mod ffi;
 pub mod process;
 pub mod run;
 pub mod store;

@@ -2,12 +2,18 @@
 # shellcheck shell=bash
 source "$NRLLM_TOP/bin/lib/php.sh"
 
-# phpt_suite [--valgrind] [--ini NAME=VALUE | --zend FILE]... [-- TESTS...]: everything under phpt/ unless tests are named.
+# What these test is there with the extension alone: its entry in PHP's list of extensions, its row in phpinfo(), Reflection of its classes
+# (the bridge's are compared in bin/suites/52-ffi), and the interrupt. All others run through the FFI bridge too.
+PHPT_EXTENSION_ONLY=(010-extension.phpt 530-interrupt.phpt 531-interrupt-not.phpt 901-stubs.phpt 903-information.phpt)
+
+# phpt_suite [--valgrind] [--ffi LIBRARY] [--ini NAME=VALUE]... [-- TESTS...]: everything under phpt/ unless tests are named. With --ffi
+# the classes are those of php-ffi/ over that C library, and the extension is not loaded.
 phpt_suite() {
-    local runner=() ini=() tests=() results status=0 word passed=0 failed=0 skipped=0
+    local runner=() ini=() tests=() door=(-d "extension=${NRLLM_MODULE:-}") library= source=$NRLLM_TOP results status=0 word passed=0 failed=0 skipped=0
     while [ $# -gt 0 ]; do
         case $1 in
             --valgrind) runner+=(-m --show-mem); shift ;;
+            --ffi) library=$2; shift 2 ;;
             --ini) ini+=(-d "$2"); shift 2 ;;
             --) shift; tests=("$@"); break ;;
             *) die "phpt_suite: $1?" ;;
@@ -15,6 +21,22 @@ phpt_suite() {
     done
     [ ${#tests[@]} -gt 0 ] || tests=("$NRLLM_TOP/phpt")
     cd "$NRLLM_TOP"
+    if [ -n "$library" ]; then
+        # The same tests, without those of what only an extension has, and without the line that asks run-tests.php for it.
+        source=$NRLLM_TEST_TMP/ffi
+        mkdir -p "$source"
+        ln -s "$NRLLM_TOP"/* "$source"
+        rm "$source/phpt"
+        cp -R "$NRLLM_TOP/phpt" "$source"
+        rm -f "${PHPT_EXTENSION_ONLY[@]/#/$source/phpt/}"
+        sed -i -e '/^--EXTENSIONS--$/{N;s/\nnrllm_runtime$//;N;s/^--EXTENSIONS--\n--/--/}' "$source"/phpt/*.phpt
+        tests=("${tests[@]/#"$NRLLM_TOP/"/}")
+        tests=("${tests[@]/#/$source/}")
+        printf '<?php\nconst NRLLM_RUNTIME_LIBRARY = %s;\nrequire %s;\n' "'$library'" "'$NRLLM_TOP/php-ffi/autoload.php'" >"$source/prepend.php"
+        mapfile -t door < <(php_extensions ffi)
+        door+=(-d "auto_prepend_file=$source/prepend.php" -d ffi.enable=preload)
+        export NRLLM_FFI_PREPEND=$source/prepend.php
+    fi
     # PHP without php.ini, twice: the runner's and the tested one; what a test needs is loaded by name.
     mapfile -t extensions < <(php_extensions mysqlnd pdo mysqli pdo_mysql posix pcntl)
     results=$NRLLM_TEST_TMP/results
@@ -22,8 +44,8 @@ phpt_suite() {
     (cd "$NRLLM_TOP" && find phpt -type d -exec mkdir -p "$NRLLM_TEST_TMP/phpt/{}" \;)
     env NO_INTERACTION=1 TEST_PHP_EXECUTABLE="$PHP" REPORT_EXIT_STATUS=1 \
         "$PHP" -n "$(php_run_tests)" -n -q -j2 --no-color --show-diff --set-timeout "${PHPT_TIMEOUT:-120}" --no-clean -W "$results" \
-        --temp-source "$NRLLM_TOP" --temp-target "$NRLLM_TEST_TMP/phpt" "${runner[@]}" \
-        "${extensions[@]}" -d "extension=$NRLLM_MODULE" "${ini[@]}" "${tests[@]}" || status=$?
+        --temp-source "$source" --temp-target "$NRLLM_TEST_TMP/phpt" "${runner[@]}" \
+        "${extensions[@]}" "${door[@]}" "${ini[@]}" "${tests[@]}" || status=$?
     # One line a test: PASSED, FAILED, SKIPPED, BORKED, LEAKED, WARNED, XFAILED …; only the first is a success.
     while read -r word _; do
         case $word in

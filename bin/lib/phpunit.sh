@@ -10,7 +10,7 @@ phpunit_suite() {
     while [ $# -gt 0 ] && [ "$1" = -d ]; do settings+=(-d "$2"); shift 2; done
     [ "${1:-}" != -- ] || shift
     phpunit=$(command -v phpunit) || die "there is no phpunit on this machine: run bin/setup"
-    "$PHP" -d "extension=$NRLLM_MODULE" "${settings[@]}" "$phpunit" --no-configuration --bootstrap "$bootstrap" --fail-on-risky \
+    "$PHP" -d "extension=$NRLLM_MODULE" "${settings[@]}" "$phpunit" --no-configuration --bootstrap "$bootstrap" --do-not-cache-result --fail-on-risky \
         --fail-on-warning --fail-on-skipped --fail-on-incomplete --colors=never --log-junit "$NRLLM_TEST_TMP/junit.xml" "$@" "$folder" || status=$?
     "$PHP" -r '
         $counts = ["tests" => 0, "failures" => 0, "errors" => 0, "skipped" => 0];

@@ -11,7 +11,6 @@ use ext_php_rs::flags::DataType;
 use ext_php_rs::types::{ZendHashTable, Zval};
 use ext_php_rs::zend::ce;
 
-use crate::run::argument::{self, ArgumentError};
 use crate::store::error::Error;
 use crate::store::input::{Input, Key};
 use crate::store::settings::Defaults;
@@ -105,34 +104,6 @@ fn entries(table: &ZendHashTable, depth: u32) -> Vec<(Key, Input)> {
         all.push((key, read(value, depth)));
     }
     all
-}
-
-/// A list of uids in an option.
-pub(super) fn uid_list(option: &'static str, value: &Input) -> PhpResult<Vec<u64>> {
-    let wrong = |message: String| PhpException::from(ArgumentError::new("options", format!("['{option}'] {message}")));
-    let Input::Map(entries) = value else {
-        return Err(wrong(format!("must be a list of run uids, {} given", value.type_name())));
-    };
-    entries
-        .iter()
-        .map(|(_, uid)| match uid {
-            Input::Int(uid) => argument::positive("options", *uid).map_err(|_| wrong(format!("must list uids of at least 1, {uid} given"))),
-            other => Err(wrong(format!("must be a list of run uids (int), {} given", other.type_name()))),
-        })
-        .collect()
-}
-
-/// An option that a method does not know, or of the wrong type: a `ValueError`, before any SQL.
-pub(super) fn unknown_option(key: &Key, known: &str) -> PhpException {
-    ArgumentError::new("options", format!("has the unknown key '{}'; its keys are {known}", key.label().escape_debug())).into()
-}
-
-/// An option that must be a bool.
-pub(super) fn bool_option(option: &str, value: &Input) -> PhpResult<bool> {
-    match value {
-        Input::Bool(value) => Ok(*value),
-        other => Err(ArgumentError::new("options", format!("['{option}'] must be a bool, {} given", other.type_name())).into()),
-    }
 }
 
 /// A PHP array under construction.

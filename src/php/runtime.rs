@@ -11,7 +11,7 @@ use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, Zval};
 use ext_php_rs::zend::ExecutorGlobals;
 
-use super::convert::{self, Array, Builder, Text, ThrowableArg, bool_option, int, uid_list, unknown_option};
+use super::convert::{self, Array, Builder, Text, ThrowableArg, int};
 use super::failure::NrLlmFailure;
 use super::interrupt;
 use super::lease::NrLlmLease;
@@ -24,7 +24,6 @@ use crate::process::{identity, keeper};
 use crate::run::{LEASE_SECONDS, MAX_REQUEUES, argument, backoff};
 use crate::store::context::Context;
 use crate::store::error::Result;
-use crate::store::input::Input;
 use crate::store::options::Options;
 use crate::store::reap::{self, Request};
 use crate::store::session::Session;
@@ -157,25 +156,7 @@ impl NrLlmRuntime {
     /// Handles stale runs.
     #[php(defaults(limit = 50, options = Array::EMPTY))]
     fn reap(&self, limit: i64, now: Option<i64>, options: Array) -> PhpResult<NrLlmReapReport> {
-        let mut request = Request { limit: argument::limit(limit)?, now: now.map(argument::now).transpose()?, ..Request::default() };
-        for (key, value) in options.entries() {
-            match key.label().as_str() {
-                "dryRun" => request.dry_run = bool_option("dryRun", &value)?,
-                "only" => request.only = Some(uid_list("only", &value)?),
-                "except" => request.except = uid_list("except", &value)?,
-                "wakeUp" => {
-                    request.wake_up = match &value {
-                        Input::Null => None,
-                        Input::Map(entries) => Some(convert::wake_up(entries)?),
-                        other => {
-                            let message = format!("['wakeUp'] must be an array, {} given", other.type_name());
-                            return Err(argument::ArgumentError::new("options", message).into());
-                        }
-                    }
-                }
-                _ => return Err(unknown_option(&key, "dryRun, only, except, wakeUp")),
-            }
-        }
+        let request = Request::parse(limit, now, &options.entries())?;
         let report = self.call(async |session, context| reap::reap(session, context, &request).await)?;
         Ok(NrLlmReapReport::new(report))
     }

@@ -5,7 +5,7 @@ use super::keep_options::KeepOptions;
 
 /// The first wait after a beat that failed.
 const BACKOFF: u64 = 50 * MILLISECOND;
-/// What a beat is given at least, whoever else waits.
+/// What a beat is given at least, whoever else waits: this, and an eighth of its own limit.
 const LEAST_TIME: u64 = 100 * MILLISECOND;
 
 /// A limit that ended the beats (rule 18).
@@ -117,7 +117,7 @@ impl Plan {
 pub(super) fn time_for(limit: u64, now: u64, others: impl Iterator<Item = u64>) -> u64 {
     let room = others.map(|start_by| start_by.saturating_sub(now)).min().unwrap_or(u64::MAX);
     let mut time = limit;
-    while time > room && time / 2 >= LEAST_TIME {
+    while time > room && time / 2 >= LEAST_TIME.max(limit / 8) {
         time /= 2;
     }
     time
@@ -214,6 +214,7 @@ mod tests {
         assert_eq!(time(&[2 * SECOND, SECOND + 500 * MILLISECOND]), 400 * MILLISECOND);
         assert_eq!(time(&[SECOND]), 100 * MILLISECOND, "never less than a tenth of a second");
         assert_eq!(time(&[0]), 100 * MILLISECOND);
+        assert_eq!(time_for(8 * SECOND, SECOND, [0].into_iter()), SECOND, "nor than an eighth of its limit");
         assert_eq!(time_for(20 * MILLISECOND, SECOND, [0].into_iter()), 20 * MILLISECOND, "unless its own limit is");
     }
 }

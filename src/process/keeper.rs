@@ -22,7 +22,7 @@ use super::keep_options::KeepOptions;
 use super::lease::{Cell, Lease, Standing, error};
 use super::sessions::{self, GOODBYE, Key, new_runtime};
 use super::signals::{spawn_masked, start_masked};
-use crate::store::beat::{Beat, beat};
+use crate::store::beat::{Beat, End, beat};
 use crate::store::error::{Error, Result};
 use crate::store::options::{Options, Timeouts};
 use crate::store::session::Session;
@@ -129,7 +129,7 @@ pub fn keep(key: &Key, options: &Options, uid: u64, owner: &str, keep: KeepOptio
             sent = clock::now();
             true
         };
-        beat(session, options, uid, owner, keep.lease_seconds, sending).await
+        beat(session, options, uid, owner, keep.lease_seconds, End::Exact, sending).await
     })?;
     if let Beat::NotOwner(state) = first {
         return Err(error(Standing::of(state), uid, owner, None));
@@ -382,9 +382,13 @@ impl Kept {
         nanoseconds(self.options.timeouts.query).min(self.keep.every)
     }
 
-    /// When a beat has to begin so that it can take its time before the deadline; not before it is due.
-    fn start_by(&self) -> u64 {
-        self.cell.deadline().saturating_sub(self.limit()).max(self.plan.due())
+    /// When a beat has to begin so that it can take its time before the deadline; not before it is due, and never for a lease that
+    /// is not beaten any more.
+    fn start_by(&self, now: u64) -> Option<u64> {
+        if self.cell.is_final(now) || matches!(self.plan.next(now, self.cell.last_step()), Next::Rest(_)) {
+            return None;
+        }
+        Some(self.cell.deadline().saturating_sub(self.limit()).max(self.plan.due()))
     }
 }
 
@@ -396,7 +400,7 @@ fn nanoseconds(duration: Duration) -> u64 {
 /// that it could be of use to, it is given up, and its connection with it.
 async fn beat_one(shared: &Shared, kept: &mut [Kept], index: usize, links: &mut Vec<Session>, random: u64) {
     let now = clock::now();
-    let others = || kept.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, other)| other.start_by());
+    let others = || kept.iter().enumerate().filter(|(other, _)| *other != index).filter_map(|(_, other)| other.start_by(now));
     let Some(this) = kept.get(index) else {
         return;
     };
@@ -418,7 +422,7 @@ async fn beat_one(shared: &Shared, kept: &mut [Kept], index: usize, links: &mut 
         };
         let work = async {
             link.retime(timeouts).await?;
-            beat(link, &this.options, this.cell.uid, &this.cell.owner, this.keep.lease_seconds, sending).await
+            beat(link, &this.options, this.cell.uid, &this.cell.owner, this.keep.lease_seconds, End::NeverEarlier, sending).await
         };
         unless(until_nobody_cares(shared, kept), caught(work)).await
     };

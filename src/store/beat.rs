@@ -21,6 +21,16 @@ pub enum Beat {
     Withheld,
 }
 
+/// Where a beat puts the end of the lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Where it says, also earlier than before: the first beat takes over from a longer lease.
+    Exact,
+    /// Never earlier than it stands. A beat that was delayed on a connection that its sender has given up may arrive after a later
+    /// one; the row's end would move back behind the holder's deadline.
+    NeverEarlier,
+}
+
 /// Renews a lease for `lease_seconds` from now, if still its owner.
 ///
 /// `sending` is called right before each sending (two, when the connection turns out to be lost): the deadline counts from there
@@ -30,12 +40,14 @@ pub enum Beat {
 /// # Errors
 ///
 /// A connection or query error; it says nothing about who holds the lease.
+#[allow(clippy::too_many_arguments, reason = "one statement's worth of facts")]
 pub async fn beat(
     session: &mut Session,
     options: &Options,
     uid: u64,
     owner: &str,
     lease_seconds: i64,
+    end: End,
     mut sending: impl FnMut() -> bool,
 ) -> Result<Beat> {
     idempotent(session, async |session| {
@@ -47,8 +59,12 @@ pub async fn beat(
             }
             let context = Context::now(options);
             let (table, time) = (context.quoted(), context.time_sql());
+            let stands_at = match end {
+                End::Exact => time.to_owned(),
+                End::NeverEarlier => format!("GREATEST(lease_expires, {time})"),
+            };
             let sql = format!(
-                "UPDATE {table} FORCE INDEX (PRIMARY) SET lease_expires = {time}, tstamp = {time} WHERE uid = ? AND status = 'running' AND {OWNED}"
+                "UPDATE {table} FORCE INDEX (PRIMARY) SET lease_expires = {stands_at}, tstamp = {time} WHERE uid = ? AND status = 'running' AND {OWNED}"
             );
             let expires = context.time.saturating_add(lease_seconds).min(MAX_U32);
             let reply = session.execute(&sql, params![context.at(expires), context.at_now(), uid, owner]).await?;

@@ -19,6 +19,7 @@ pub mod options;
 pub mod outbox;
 mod plan;
 pub mod reap;
+mod reap_request;
 pub mod recover;
 pub mod renew;
 pub mod requeue;

@@ -176,7 +176,12 @@ pub async fn reap(session: &mut Session, context: Context<'_>, request: &Request
     };
     reaper.check(session).await?;
     if now > 0 {
-        match reaper.run(session).await {
+        let outcome = reaper.run(session).await;
+        if reaper.short_waits != 0 && reaper.short_waits == session.generation() && session.restore_lock_waits().await.is_err() {
+            // The next statement opens a connection whose lock waits are as they should be.
+            session.discard();
+        }
+        match outcome {
             // What was requeued has to be told, or nobody wakes it: the error waits for the next call, which meets it first.
             Err(_) if !request.dry_run && reaper.report.handled() > 0 => reaper.report.has_more = true,
             outcome => outcome?,
@@ -251,9 +256,6 @@ impl Reaper<'_> {
                 break;
             }
             behind.get_or_insert_with(Instant::now);
-        }
-        if self.short_waits == session.generation() {
-            session.restore_lock_waits().await?;
         }
         self.settle_missed(session).await
     }

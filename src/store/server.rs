@@ -100,7 +100,7 @@ impl ServerFacts {
         // A lock wait is bounded in whole seconds, one at least.
         let lock_wait_s = (statement_ms / 1_000).max(1);
         let server_ms = if self.mariadb { statement_ms } else { statement_ms.max(lock_wait_s * 1_000) };
-        let client_ms = query_ms.max(server_ms + margin_ms.max(200));
+        let client_ms = query_ms.max(server_ms + margin_ms.max(400));
         Limits { statement: Duration::from_millis(statement_ms), lock_wait_s, client: Duration::from_millis(client_ms) }
     }
 }

@@ -67,7 +67,10 @@ async fn read(session: &mut Session, context: Context<'_>, now: Option<i64>, sin
     let failed = if created.is_empty() { " WHERE status = 'failed'".to_owned() } else { format!("{created} AND status = 'failed'") };
     report.dead_letters = groups(
         session,
-        &format!("SELECT termination_reason, COUNT(*) FROM {table}{failed} AND termination_reason <> '' GROUP BY termination_reason"),
+        &format!(
+            "SELECT termination_reason, COUNT(*) FROM {table}{failed} AND termination_reason <> '' GROUP BY termination_reason \
+             ORDER BY termination_reason"
+        ),
     )
     .await?;
 

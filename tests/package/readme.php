@@ -48,6 +48,10 @@ foreach ((new ReflectionExtension('nrllm_runtime'))->getClasses() as $class) {
         $methods[strtolower($method->getName())] = true;
     }
 }
+foreach (glob("$top/docs/decisions/*.md") as $page) {
+    $name = basename($page);
+    $expect("docs/decisions/README.md lists $name", $name === 'README.md' || str_contains(file_get_contents("$top/docs/decisions/README.md"), "]($name)"));
+}
 foreach (array_unique($documents) as $document) {
     $text = file_get_contents("$top/$document");
     preg_match_all('/\[[^\]]*\]\(([^)\s]+)\)/', $text, $links);

@@ -20,6 +20,7 @@ $extension = describe_extension();
 $cases = [
     'a wrong default (a number)' => ['NrLlmRuntime', 'reap(int $limit = 50', 'reap(int $limit = 51', 'NrLlmRuntime::reap($limit) default'],
     'a wrong default (null)' => ['NrLlmRuntime', 'reap(int $limit = 50, ?int $now = null', 'reap(int $limit = 50, ?int $now = 0', 'NrLlmRuntime::reap($now) default'],
+    'a wrong default (a constant)' => ['NrLlmRuntime', '$leaseSeconds = self::LEASE_SECONDS', '$leaseSeconds = self::MAX_REQUEUES', 'NrLlmRuntime::keepLease($leaseSeconds) default'],
     'a default that is missing' => ['NrLlmRuntime', 'array $options = []): NrLlmReapReport', 'array $options): NrLlmReapReport', 'NrLlmRuntime::reap($options) default'],
     'a default too many' => ['NrLlmRuntime', 'cancelRun(string $uuid)', "cancelRun(string \$uuid = '')", 'NrLlmRuntime::cancelRun($uuid) default'],
     'a missing method' => ['NrLlmFailure', 'public function httpStatus(): ?int', 'public function status(): ?int', 'NrLlmFailure::httpStatus()'],

@@ -7,8 +7,10 @@
 mod support;
 
 mod any_bytes;
+mod beats;
 mod clock;
 mod load;
+mod odd_servers;
 mod ownership;
 mod process_wide;
 mod reaping;

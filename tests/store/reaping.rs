@@ -6,7 +6,7 @@ use nrllm_runtime::store::reap::{Report, Request};
 use crate::subject::{LEASE, NOW, Subject, error_of, reasons, request, uids};
 use crate::support::database::{Database, Run, Shape, assert_row, changed};
 use crate::support::peer::Peer;
-use crate::support::proxy::{Fault, Proxy, When};
+use crate::support::proxy::{Fault, Outcome, Proxy, When};
 use crate::support::server::{Server, wants_mysql};
 
 const DEAD: &str = "worker:dead:1:beef";
@@ -298,7 +298,7 @@ fn p06_statement_based_logging_is_served_in_repeatable_read_and_small_chunks() {
     let uid = database.insert(&Run::queued());
     assert!(subject.claim(uid, DEAD, LEASE).unwrap() && subject.renew(uid, DEAD, LEASE).unwrap() && subject.requeue(uid, DEAD).unwrap());
     let log = proxy.log();
-    assert!(!log.iter().any(|exchange| exchange.outcome == crate::support::proxy::Outcome::Refused(1665)), "asked once, not tried");
+    assert!(!log.iter().any(|exchange| exchange.outcome == Outcome::Refused(1665)), "asked once, not tried");
 }
 
 #[test]
@@ -654,7 +654,8 @@ fn a_missing_column_is_named_before_anything_is_written() {
         let stale = database.insert(&run(Run::running(DEAD, 5)));
         let queued = database.insert(&run(Run::queued()));
         let before = database.all();
-        let mut subject = Subject::on(&database);
+        let proxy = Proxy::start(database.endpoint());
+        let mut subject = Subject::through(&proxy, &database);
         let error = error_of(Kind::Configuration, subject.reap(&request(5)));
         assert!(error.message.contains(column), "{error}");
         let error = error_of(Kind::Configuration, subject.requeue(stale, DEAD));
@@ -666,6 +667,9 @@ fn a_missing_column_is_named_before_anything_is_written() {
         for (now, before) in database.all().iter().zip(&before) {
             assert_row(now, before, column);
         }
+        // The session knows beforehand: nothing is tried.
+        let tried = proxy.log().into_iter().filter(|exchange| exchange.outcome == Outcome::Refused(1054)).count();
+        assert_eq!(tried, 0, "{column}");
         // What does not need the column works.
         match claims {
             true => assert!(subject.claim(queued, DEAD, LEASE).unwrap() && subject.renew(queued, DEAD, LEASE).unwrap()),

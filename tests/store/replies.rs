@@ -13,7 +13,7 @@ use crate::subject::{LEASE, NOW, Subject, error_of, request};
 use crate::support::database::{Database, Run, Shape};
 use crate::support::peer::Peer;
 use crate::support::proxy::{Fault, Proxy, Welcome, When};
-use crate::support::server::{Endpoint, Server};
+use crate::support::server::{Endpoint, Server, wants_mysql};
 
 const OWNER: &str = "worker:web-01:4711:c0ffee";
 const OTHER: &str = "worker:other:1:beef";
@@ -508,6 +508,52 @@ fn p21_a_vanished_server_is_reconnected_once_and_with_the_sessions_settings() {
     }
     assert!(subject.renew(uid, OWNER, LEASE).unwrap());
     assert_eq!(subject.session.generation(), 4, "one connection after the other");
+}
+
+/// Settings of the subject's own session, as the server has them.
+fn session_variables(subject: &mut Subject) -> Vec<String> {
+    let isolation = if wants_mysql() { "transaction_isolation" } else { "tx_isolation" };
+    let limit = if wants_mysql() { "max_execution_time / 1000" } else { "max_statement_time" };
+    let sql = format!(
+        "SELECT CONCAT_WS('|', @@session.autocommit + 0, @@session.{isolation}, @@session.sql_mode, @@session.innodb_lock_wait_timeout, \
+         @@session.{limit}, @@session.character_set_client)"
+    );
+    let mut rows = subject.run(async |session, _| session.query(&sql, mysql_async::Params::Empty).await).unwrap();
+    let row: String = rows.remove(0).take(0).unwrap();
+    row.split('|').map(str::to_owned).collect()
+}
+
+#[test]
+fn p21_every_session_has_its_own_settings_whatever_the_sites_are() {
+    let hostile: &[&str] = &[
+        "--autocommit=0",
+        "--sql-mode=ANSI_QUOTES",
+        "--transaction-isolation=SERIALIZABLE",
+        "--innodb-lock-wait-timeout=3000",
+        "--character-set-server=latin1",
+    ];
+    for (options, isolation) in [
+        (hostile.to_vec(), "READ-COMMITTED"),
+        ([hostile, &["--log-bin=binlog", "--server-id=1", "--binlog-format=STATEMENT"]].concat(), "REPEATABLE-READ"),
+    ] {
+        let server = Server::start(&options);
+        let database = Database::on(&server, &Shape::default());
+        for query_ms in [400, 3_500, 30_000] {
+            let mut subject = Subject::limits(database.endpoint(), database.name(), 10_000, query_ms);
+            for connection in 0..2 {
+                let variables = session_variables(&mut subject);
+                assert_eq!(variables[0], "1", "autocommit of connection {connection}");
+                assert_eq!(variables[1], isolation, "isolation of connection {connection}");
+                assert_eq!(variables[2], "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION");
+                let (lock_wait, statement): (f64, f64) = (variables[3].parse().unwrap(), variables[4].parse().unwrap());
+                let client = query_ms as f64 / 1_000.0;
+                assert!(lock_wait <= client.max(1.0), "a row lock is waited for {lock_wait} s, the client waits {client} s");
+                assert!(statement > 0.0 && statement < client, "a statement has {statement} s, the client waits {client} s");
+                assert_eq!(variables[5], "utf8mb4");
+                subject.session.discard();
+            }
+        }
+    }
 }
 
 #[test]

@@ -640,6 +640,45 @@ fn p13_a_process_that_dies_at_any_statement_strands_no_run() {
 }
 
 #[test]
+fn p14_a_second_fault_while_reading_back_strands_no_run() {
+    let mut database = Database::new();
+    for round in rounds() {
+        for first in [Fault::CutAfter, Fault::CutBefore] {
+            // The commands of the second connection: its set-up, the reading back, and what is done again.
+            for command in 1.. {
+                let why = format!("{}, {first:?} at the commit, then at command {command} of the next connection", round.name);
+                let proxy = Proxy::start(database.endpoint());
+                proxy.welcome(Welcome::Serve, 2);
+                proxy.welcome(Welcome::Cut, 1_000);
+                let runs = (round.prepare)(&mut database);
+                proxy.rule(commit(), first.clone());
+                let answered = |kind| !matches!(kind, Command::CloseStatement | Command::Quit);
+                let second = When::command(move |command| command.connection == 1 && answered(command.kind)).nth(command);
+                let rule = proxy.rule(second, if command % 2 == 0 { Fault::CutAfter } else { Fault::CutBefore });
+                let outcome = (round.call)(&mut Subject::through(&proxy, &database), &runs);
+                let hits = rule.hits();
+                drop(proxy);
+                let written = check_invariants(&mut database, &round, &runs, &why);
+                if hits > 0
+                    && let Err(error) = &outcome
+                {
+                    assert!(error.kind == Kind::Connection, "{why}: {error:?}");
+                } else {
+                    let told = outcome.unwrap();
+                    assert!(written[0] != told.is_empty(), "{why}: {told:?}, {written:?}");
+                }
+                database.client().run(&format!("DELETE FROM {RUNS}"));
+                database.client().run(&format!("DELETE FROM {MESSAGES}"));
+                if hits == 0 {
+                    assert!(command > 4, "{why}: there was nothing to break");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn p7_three_reapers_released_at_once_share_sixty_runs() {
     let mut database = Database::new();
     for limit in [60, 25, 60, 60, 60, 60, 60, 60, 60, 60] {

@@ -316,7 +316,8 @@ fn template(mysql: bool) -> &'static Path {
         if running_as_root() {
             command.arg("--user=root");
         }
-        let output = command.stdin(Stdio::null()).output().expect("the data folder is initialised");
+        // Two servers that are set up at the same time must not meet in the common folder for temporary tables.
+        let output = command.env("TMPDIR", &folder).stdin(Stdio::null()).output().expect("the data folder is initialised");
         let text = [output.stdout, output.stderr].concat();
         assert!(output.status.success(), "the data folder is initialised: {}", String::from_utf8_lossy(&text));
         data

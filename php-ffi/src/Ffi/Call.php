@@ -1,0 +1,142 @@
+<?php
+
+declare(strict_types=1);
+
+namespace NrLlmRuntime\Ffi;
+
+use FFI;
+use FFI\CData;
+use FFI\CType;
+
+/**
+ * A call of the library: a place for the answer, a place for the error, and the error as an exception. The places are made anew for each
+ * call: a signal handler may run between two lines of this file and make a call of its own. It may also throw; where it does so between
+ * FFI::addr() and a call that FFI::addr() is an argument of, PHP 8.2 crashes. So no call of FFI stands within the arguments of another.
+ *
+ * @internal
+ */
+final class Call
+{
+    /** The statuses of nrllm_runtime.h as exceptions; any other is NrLlmException. */
+    private const EXCEPTIONS = [
+        1 => \ValueError::class,
+        2 => \NrLlmConfigurationException::class,
+        3 => \NrLlmConnectionException::class,
+        4 => \NrLlmQueryException::class,
+        5 => \NrLlmLeaseLostException::class,
+        6 => \NrLlmRunCancelledException::class,
+    ];
+
+    /**
+     * The types of the places, by name. They live as long as the library is loaded: a pointer to a place refers to the type of the place, and
+     * one that stays behind in the trace of an exception (of a signal handler, say) would refer to freed memory.
+     *
+     * @var array<string, CType>
+     */
+    private static array $types = [];
+
+    /** A function that answers true or false. */
+    public static function flag(string $function, #[\SensitiveParameter] mixed ...$arguments): bool
+    {
+        $ffi = Library::ffi();
+        $answer = self::place($ffi, 'bool');
+        $place = FFI::addr($answer);
+        self::run($ffi, $function, $arguments, $place);
+
+        return $answer->cdata;
+    }
+
+    /** A function that answers with an integer. */
+    public static function integer(string $function, #[\SensitiveParameter] mixed ...$arguments): int
+    {
+        $ffi = Library::ffi();
+        $answer = self::place($ffi, 'int64_t');
+        $place = FFI::addr($answer);
+        self::run($ffi, $function, $arguments, $place);
+
+        return $answer->cdata;
+    }
+
+    /** A function that answers with a text. */
+    public static function text(string $function, #[\SensitiveParameter] mixed ...$arguments): ?string
+    {
+        $ffi = Library::ffi();
+        $answer = self::place($ffi, 'char *');
+        $place = FFI::addr($answer);
+        self::run($ffi, $function, $arguments, $place);
+        if (FFI::isNull($answer)) {
+            return null;
+        }
+        $text = FFI::string($answer);
+        $ffi->nrllm_string_free($answer);
+
+        return $text;
+    }
+
+    /**
+     * A function that answers with JSON.
+     *
+     * @return array<array-key, mixed>
+     */
+    public static function json(string $function, #[\SensitiveParameter] mixed ...$arguments): array
+    {
+        return json_decode((string) self::text($function, ...$arguments), true, 512, JSON_THROW_ON_ERROR);
+    }
+
+    /** A function that answers with a handle of the given type. */
+    public static function handle(string $type, string $function, #[\SensitiveParameter] mixed ...$arguments): CData
+    {
+        $ffi = Library::ffi();
+        $answer = self::place($ffi, "$type *");
+        $place = FFI::addr($answer);
+        self::run($ffi, $function, $arguments, $place);
+
+        return $answer;
+    }
+
+    /** A function that only does something. */
+    public static function action(string $function, mixed ...$arguments): void
+    {
+        self::run(Library::ffi(), $function, $arguments);
+    }
+
+    /** A number that a function may be given or not. */
+    public static function optional(?int $number): ?CData
+    {
+        if ($number === null) {
+            return null;
+        }
+        $place = self::place(Library::ffi(), 'int64_t[1]');
+        $place[0] = $number;
+
+        return $place;
+    }
+
+    private static function place(FFI $ffi, string $type): CData
+    {
+        $known = self::$types[$type] ?? null;
+        if ($known === null) {
+            $known = $ffi->type($type);
+            self::$types[$type] = $known;
+        }
+
+        return $ffi->new($known);
+    }
+
+    private static function run(FFI $ffi, string $function, #[\SensitiveParameter] array $arguments, #[\SensitiveParameter] CData ...$answer): void
+    {
+        $error = self::place($ffi, 'NrllmError *');
+        $place = FFI::addr($error);
+        array_push($arguments, ...$answer);
+        $arguments[] = $place;
+        $status = $ffi->$function(...$arguments);
+        Ending::called($ffi);
+        if ($status !== 0) {
+            $message = $ffi->nrllm_error_message($error);
+            $code = $ffi->nrllm_error_code($error);
+            $ffi->nrllm_error_free($error);
+            $class = self::EXCEPTIONS[$status] ?? \NrLlmException::class;
+            throw Caller::blame(new $class($message, $code));
+        }
+    }
+}

@@ -1,0 +1,59 @@
+<?php
+
+declare(strict_types=1);
+
+namespace NrLlmRuntime\Ffi;
+
+/**
+ * PHP's values as the JSON that the library reads. Strings are bytes and keys may be integers here, which JSON does not know: what it
+ * cannot say goes as an object with one key (`$hex`, `$entries`, `$float`, `$type`). No object is asked how it wants to be encoded.
+ *
+ * @internal
+ */
+final class Json
+{
+    /** How deep arrays are read; deeper ones are of no use to any option. */
+    private const MAX_DEPTH = 8;
+
+    public static function encode(#[\SensitiveParameter] array|string $value): string
+    {
+        return json_encode(self::tree($value, 0), JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_PRESERVE_ZERO_FRACTION | JSON_THROW_ON_ERROR);
+    }
+
+    private static function tree(#[\SensitiveParameter] mixed $value, int $depth): mixed
+    {
+        return match (true) {
+            $value === null, is_bool($value), is_int($value) => $value,
+            is_string($value) => self::isUtf8($value) ? $value : ['$hex' => bin2hex($value)],
+            is_float($value) => is_finite($value) ? $value : ['$float' => is_nan($value) ? 'NAN' : ($value > 0 ? 'INF' : '-INF')],
+            is_array($value) => $depth < self::MAX_DEPTH ? self::entries($value, $depth + 1) : ['$type' => 'array'],
+            is_object($value) => ['$type' => 'object'],
+            default => ['$type' => 'resource'],
+        };
+    }
+
+    /** @param array<array-key, mixed> $values */
+    private static function entries(#[\SensitiveParameter] array $values, int $depth): array
+    {
+        $plain = true;
+        $tree = [];
+        foreach ($values as $key => $value) {
+            $tree[$key] = self::tree($value, $depth);
+            $plain = $plain && (is_int($key) || (self::isUtf8($key) && !str_starts_with($key, '$')));
+        }
+        if ($plain) {
+            return $tree;
+        }
+        $pairs = [];
+        foreach ($tree as $key => $value) {
+            $pairs[] = [self::tree($key, $depth), $value];
+        }
+
+        return ['$entries' => $pairs];
+    }
+
+    private static function isUtf8(#[\SensitiveParameter] string $text): bool
+    {
+        return preg_match('//u', $text) === 1;
+    }
+}

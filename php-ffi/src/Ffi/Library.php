@@ -1,0 +1,190 @@
+<?php
+
+declare(strict_types=1);
+
+namespace NrLlmRuntime\Ffi;
+
+use FFI;
+use NrLlmConfigurationException;
+
+/**
+ * The C library: where it is, whether it may be trusted, and loaded once a request.
+ *
+ * @internal but for path() and problem()
+ */
+final class Library
+{
+    /** The version of the C library's binary interface that this package is written for. */
+    public const ABI_VERSION = 1;
+
+    /** The constant that a program may define: the library's absolute path. */
+    public const CONSTANT = 'NRLLM_RUNTIME_LIBRARY';
+
+    private const NAME = 'libnrllm_runtime_ffi.so';
+
+    private static ?FFI $ffi = null;
+    private static ?string $path = null;
+
+    /**
+     * The library that is loaded; it is loaded if it was not.
+     *
+     * @throws NrLlmConfigurationException
+     */
+    public static function path(): string
+    {
+        self::ffi();
+
+        return (string) self::$path;
+    }
+
+    /** Why the library cannot be used here, or null when it can. */
+    public static function problem(): ?string
+    {
+        try {
+            self::ffi();
+
+            return null;
+        } catch (NrLlmConfigurationException $error) {
+            return $error->getMessage();
+        }
+    }
+
+    /**
+     * @throws NrLlmConfigurationException
+     */
+    public static function ffi(): FFI
+    {
+        return self::$ffi ??= self::load();
+    }
+
+    public static function isLoaded(): bool
+    {
+        return self::$ffi !== null;
+    }
+
+    private static function load(): FFI
+    {
+        self::checkPhp();
+        $path = self::find();
+        self::checkFile($path);
+        // Asked alone: in a library of another version the functions of the whole header may be missing, or take other arguments.
+        try {
+            $version = FFI::cdef('uint32_t nrllm_abi_version(void);', $path)->nrllm_abi_version();
+        } catch (FFI\Exception $error) {
+            throw self::problemOf("$path cannot be loaded as the library of nrllm_runtime ({$error->getMessage()}); it must be built for this"
+                . ' machine (' . self::target() . '), by bin/build-ffi');
+        }
+        if ($version !== self::ABI_VERSION) {
+            throw self::problemOf(sprintf('%s has the binary interface %d, and this package (nrllm-runtime/ffi %s) is written for %d; take both from one release',
+                $path, $version, \NrLlmRuntime::VERSION, self::ABI_VERSION));
+        }
+        try {
+            $ffi = FFI::cdef((string) file_get_contents(dirname(__DIR__, 2) . '/nrllm_runtime.h'), $path);
+        } catch (FFI\Exception $error) {
+            throw self::problemOf("$path is not of the release of this package: {$error->getMessage()}");
+        }
+        self::$path = $path;
+        Ending::begin($ffi);
+
+        return $ffi;
+    }
+
+    private static function checkPhp(): void
+    {
+        if (!class_exists(FFI::class, false)) {
+            throw self::problemOf('PHP\'s extension ffi is not loaded: enable it (extension=ffi in php.ini; on Debian: phpenmod ffi)');
+        }
+        if (PHP_INT_SIZE !== 8) {
+            throw self::problemOf('this PHP has 32-bit integers, and the library needs 64');
+        }
+        try {
+            FFI::cdef('typedef int nrllm_probe;');
+        } catch (FFI\Exception $error) {
+            $setting = strtolower(trim((string) ini_get('ffi.enable')));
+            throw self::problemOf(match (true) {
+                $setting === 'preload' => 'FFI is not allowed here: ffi.enable=preload opens it to the command line and to preloaded code only. Set ffi.enable=true'
+                    . ' in php.ini for ' . PHP_SAPI . ', or preload this package (opcache.preload=' . dirname(__DIR__, 2) . '/preload.php)',
+                in_array($setting, ['', '0', 'false', 'off', 'no'], true) => 'FFI is switched off: ffi.enable=false. Set ffi.enable=preload in php.ini for the command line, or'
+                    . ' ffi.enable=true for ' . PHP_SAPI . ' too',
+                default => "FFI cannot be used: {$error->getMessage()}",
+            });
+        }
+    }
+
+    /** `<arch>-<libc>`, as bin/build-ffi names the folder. */
+    private static function target(): string
+    {
+        $machine = strtolower(php_uname('m'));
+        $architecture = ['amd64' => 'x86_64', 'arm64' => 'aarch64'][$machine] ?? $machine;
+        try {
+            // Only glibc has it, and PHP's own libc is asked, whatever else is installed.
+            FFI::cdef('const char *gnu_get_libc_version(void);');
+
+            return "$architecture-glibc";
+        } catch (FFI\Exception) {
+            return "$architecture-musl";
+        }
+    }
+
+    private static function find(): string
+    {
+        if (!defined(self::CONSTANT)) {
+            $path = dirname(__DIR__, 2) . '/lib/' . self::target() . '/' . self::NAME;
+            if (!is_file($path)) {
+                throw self::problemOf("there is no library for this machine: $path does not exist. Build it with bin/build-ffi, or define the constant "
+                    . self::CONSTANT . ' with the absolute path of one');
+            }
+        } else {
+            $path = constant(self::CONSTANT);
+            // No path that depends on the working directory, and no name that the dynamic linker would look for.
+            if (!is_string($path) || !str_starts_with($path, '/') || str_contains($path, "\0")) {
+                throw self::problemOf('the constant ' . self::CONSTANT . ' must be the absolute path of the library'
+                    . (is_string($path) ? ", and is '" . addcslashes($path, "\0..\37\177'\\") . "'" : ', ' . get_debug_type($path) . ' given'));
+            }
+            if (!is_file($path)) {
+                throw self::problemOf("there is no file $path, which the constant " . self::CONSTANT . ' names');
+            }
+        }
+        $real = realpath($path);
+        if ($real === false) {
+            throw self::problemOf("the path $path cannot be followed to its end");
+        }
+
+        return $real;
+    }
+
+    /** Whoever can write the library can run code in this process: the same must hold for it as for the PHP files of this package. */
+    private static function checkFile(string $path): void
+    {
+        clearstatcache(true, $path);
+        $mode = fileperms($path);
+        $owner = fileowner($path);
+        if ($mode === false || $owner === false) {
+            throw self::problemOf("$path cannot be looked at");
+        }
+        if (($mode & 0022) !== 0) {
+            throw self::problemOf(sprintf('%s is refused, because others than its owner may write it (mode %04o): chmod go-w', $path, $mode & 07777));
+        }
+        $user = function_exists('posix_geteuid') ? posix_geteuid() : null;
+        if (!in_array($owner, [0, $user, fileowner(__FILE__)], true)) {
+            throw self::problemOf("$path is refused, because it belongs to the user $owner, who is neither root, nor the user of this process, nor the owner of this package");
+        }
+        for ($folder = dirname($path); ; $folder = dirname($folder)) {
+            $mode = fileperms($folder);
+            // In a folder with the sticky bit nobody else can replace the file.
+            if ($mode === false || (($mode & 0002) !== 0 && ($mode & 01000) === 0)) {
+                throw self::problemOf("$path is refused, because everybody may replace it: " . ($mode === false ? "the folder $folder cannot be looked at" : "chmod o-w $folder"));
+            }
+            if ($folder === dirname($folder)) {
+                return;
+            }
+        }
+    }
+
+    private static function problemOf(string $message): NrLlmConfigurationException
+    {
+        $error = new NrLlmConfigurationException("The C library of nrllm_runtime cannot be used: $message. The PHP extension nrllm_runtime needs no FFI.");
+
+        return Caller::blame($error);
+    }
+}

@@ -1,0 +1,116 @@
+<?php
+
+declare(strict_types=1);
+
+use NrLlmRuntime\Ffi\Caller;
+use NrLlmRuntime\Ffi\Values;
+
+require_once __DIR__ . '/../autoload.php';
+
+// The extension declares the same class; then this file has nothing to do.
+if (!class_exists(NrLlmReapReport::class, false)) {
+    /**
+     * What a reaper's tick did, from {@see NrLlmRuntime::reap()}. `count()` is requeued + dead-lettered + skipped.
+     *
+     * Not cloneable, not serializable, not made by `new`.
+     *
+     * @phpstan-type ReapedRun array{
+     *     uid: int,
+     *     uuid: string,
+     *     claimedBy: string,
+     *     leaseExpires: int,
+     *     requeueCount: int,
+     *     reason: string|null,
+     *     wokenUp: bool,
+     *     confirmed: bool
+     * } `claimedBy` and `leaseExpires` as the reaper found them; `requeueCount` as the row has it now (dry run: as it would have it);
+     *   `confirmed`: the reply was lost and the outcome read back
+     */
+    final readonly class NrLlmReapReport implements Countable, JsonSerializable
+    {
+        /** @internal not made by `new` */
+        public function __construct()
+        {
+            throw Caller::blame(new Exception('You cannot instantiate this class from PHP.'));
+        }
+
+        /**
+         * The runs that are queued again; `reason` is null.
+         *
+         * @return list<ReapedRun>
+         */
+        public function requeued(): array
+        {
+            return Values::of($this)['requeued'];
+        }
+
+        /**
+         * The runs that have ended as failed; `reason` is the termination reason.
+         *
+         * @return list<ReapedRun>
+         */
+        public function deadLettered(): array
+        {
+            return Values::of($this)['deadLettered'];
+        }
+
+        /**
+         * The runs that were left alone; `reason` is `renewed` (no longer stale), `contended` (locked by somebody else) or `excepted`.
+         *
+         * @return list<ReapedRun>
+         */
+        public function skipped(): array
+        {
+            return Values::of($this)['skipped'];
+        }
+
+        /** Whether nothing was written: the report says what would have been. */
+        public function isDryRun(): bool
+        {
+            return Values::of($this)['dryRun'];
+        }
+
+        /** Whether stale candidates were left: another tick would find work. */
+        public function hasMore(): bool
+        {
+            return Values::of($this)['hasMore'];
+        }
+
+        /**
+         * Requeued, dead-lettered and skipped together.
+         *
+         * @return int<0, max>
+         */
+        public function count(): int
+        {
+            return count(Values::of($this)['requeued']) + count(Values::of($this)['deadLettered']) + count(Values::of($this)['skipped']);
+        }
+
+        /**
+         * The same as an array, for `json_encode()` and logs.
+         *
+         * @return array<string, mixed>
+         */
+        public function jsonSerialize(): array
+        {
+            return Values::of($this);
+        }
+
+        /** @internal not cloneable */
+        private function __clone()
+        {
+        }
+
+        /** @internal not serializable */
+        public function __serialize(): array
+        {
+            throw Caller::blame(new Exception("Serialization of 'NrLlmReapReport' is not allowed"));
+        }
+
+        /** @internal not serializable */
+        public function __unserialize(array $data): void
+        {
+            throw Caller::blame(new Exception("Unserialization of 'NrLlmReapReport' is not allowed"));
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Handles: what a caller holds is a number in the shape of a pointer, and names an object that this library keeps.
+//!
+//! So a NULL, a handle that was freed, one of another kind or one that never was is found out instead of followed. Handles are
+//! inherited by fork: the child may use and free them, and the parent's stay as they are.
+
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+use crate::run::argument::ArgumentError;
+
+/// Numbers are given once in the life of a process, to all kinds of handles alike. Odd numbers from here on are no address of
+/// any object.
+static NEXT: AtomicUsize = AtomicUsize::new(0x1001);
+
+type Map<T> = HashMap<usize, Arc<T>>;
+
+/// The objects of one kind, by the number of their handle.
+///
+/// The map is never changed, only replaced as a whole, under a lock that knows the process of its holder. A thread that held the
+/// lock when another one forked does not exist in the child: the child takes the lock over, and whichever map is there is whole.
+pub(super) struct Table<T> {
+    kind: &'static str,
+    holder: AtomicU32,
+    map: AtomicPtr<Map<T>>,
+    objects: PhantomData<Arc<T>>,
+}
+
+struct Locked<'a, T> {
+    table: &'a Table<T>,
+}
+
+impl<T> Table<T> {
+    /// An empty table; `kind` names its objects in messages.
+    pub(super) const fn new(kind: &'static str) -> Self {
+        Self { kind, holder: AtomicU32::new(0), map: AtomicPtr::new(std::ptr::null_mut()), objects: PhantomData }
+    }
+
+    fn lock(&self) -> Locked<'_, T> {
+        let pid = std::process::id();
+        loop {
+            match self.holder.compare_exchange(0, pid, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(holder) if holder != pid => {
+                    // Left behind by a thread of the process that this one was forked from.
+                    if self.holder.compare_exchange(holder, pid, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                        break;
+                    }
+                }
+                // Held for as long as it takes to look up, or to copy a small map.
+                Err(_) => std::thread::yield_now(),
+            }
+        }
+        Locked { table: self }
+    }
+
+    /// Keeps an object and names its handle.
+    pub(super) fn insert<H>(&self, object: T) -> *mut H {
+        let number = NEXT.fetch_add(2, Ordering::Relaxed);
+        let object = Arc::new(object);
+        self.lock().replace(|map| {
+            map.insert(number, object);
+        });
+        std::ptr::without_provenance_mut(number)
+    }
+
+    /// The object of a handle.
+    pub(super) fn get<H>(&self, argument: &'static str, handle: *const H) -> Result<Arc<T>, ArgumentError> {
+        if handle.is_null() {
+            return Err(ArgumentError::new(argument, format!("is NULL; it must be {}", self.kind)));
+        }
+        let found = self.lock().map().and_then(|map| map.get(&handle.addr()).map(Arc::clone));
+        found.ok_or_else(|| ArgumentError::new(argument, format!("is not {} (any more)", self.kind)))
+    }
+
+    /// Forgets a handle. Its object ends with the last call that uses it.
+    pub(super) fn remove<H>(&self, handle: *const H) -> Option<Arc<T>> {
+        let mut removed = None;
+        let locked = self.lock();
+        if locked.map().is_some_and(|map| map.contains_key(&handle.addr())) {
+            locked.replace(|map| removed = map.remove(&handle.addr()));
+        }
+        drop(locked);
+        removed
+    }
+
+    /// Forgets all handles.
+    pub(super) fn remove_all(&self) -> Vec<Arc<T>> {
+        let mut removed = Vec::new();
+        let locked = self.lock();
+        if locked.map().is_some_and(|map| !map.is_empty()) {
+            locked.replace(|map| removed = map.drain().map(|(_, object)| object).collect());
+        }
+        drop(locked);
+        removed
+    }
+}
+
+impl<T> Locked<'_, T> {
+    fn map(&self) -> Option<&Map<T>> {
+        // SAFETY: null, or a map that replace() published; it is only dropped by replace(), under the lock that `self` is.
+        unsafe { self.table.map.load(Ordering::Relaxed).as_ref() }
+    }
+
+    fn replace(&self, change: impl FnOnce(&mut Map<T>)) {
+        let mut map = self.map().cloned().unwrap_or_default();
+        change(&mut map);
+        let before = self.table.map.swap(Box::into_raw(Box::new(map)), Ordering::Relaxed);
+        if !before.is_null() {
+            // SAFETY: it came from Box::into_raw above, nobody else holds it: the lock is held.
+            drop(unsafe { Box::from_raw(before) });
+        }
+    }
+}
+
+impl<T> Drop for Locked<'_, T> {
+    fn drop(&mut self) {
+        self.table.holder.store(0, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Handle;
+
+    #[test]
+    fn handles_name_their_object_until_they_are_removed() {
+        static TABLE: Table<u8> = Table::new("a number");
+        let one: *mut Handle = TABLE.insert(1);
+        let two: *mut Handle = TABLE.insert(2);
+        assert_ne!(one, two);
+        assert_eq!((*TABLE.get("x", one).unwrap(), *TABLE.get("x", two).unwrap()), (1, 2));
+        assert_eq!(TABLE.remove(one).map(|object| *object), Some(1));
+        assert!(TABLE.remove(one).is_none());
+        assert_eq!(TABLE.get("x", one).unwrap_err().to_string(), "$x is not a number (any more)");
+        assert_eq!(TABLE.get::<Handle>("x", std::ptr::null()).unwrap_err().to_string(), "$x is NULL; it must be a number");
+        assert_eq!(TABLE.remove_all().len(), 1);
+        assert!(TABLE.get("x", two).is_err());
+    }
+
+    #[test]
+    fn a_handle_of_another_kind_or_of_nothing_is_refused() {
+        static NUMBERS: Table<u8> = Table::new("a number");
+        static WORDS: Table<&str> = Table::new("a word");
+        let number: *mut Handle = NUMBERS.insert(1);
+        let garbage: *const Handle = std::ptr::without_provenance(0xdead_beef);
+        assert!(WORDS.get("x", number).is_err());
+        assert!(NUMBERS.get("x", garbage).is_err() && NUMBERS.remove(garbage).is_none());
+    }
+
+    #[test]
+    fn a_lock_that_a_thread_held_while_another_forked_is_taken_over_by_the_child() {
+        static TABLE: Table<u8> = Table::new("a number");
+        let one: *mut Handle = TABLE.insert(1);
+        TABLE.holder.store(std::process::id() + 1, Ordering::Relaxed);
+        assert_eq!(*TABLE.get("x", one).unwrap(), 1);
+        assert_eq!(TABLE.holder.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn threads_use_a_table_at_once() {
+        static TABLE: Table<usize> = Table::new("a number");
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                scope.spawn(move || {
+                    for round in 0..500 {
+                        let handle: *mut Handle = TABLE.insert(thread * 1_000 + round);
+                        assert_eq!(*TABLE.get("x", handle).unwrap(), thread * 1_000 + round);
+                        assert!(TABLE.remove(handle).is_some());
+                    }
+                });
+            }
+        });
+        assert!(TABLE.remove_all().is_empty());
+    }
+}

@@ -1,0 +1,110 @@
+//! What concerns the library as a whole.
+
+use std::ffi::c_char;
+
+use super::error::{NrllmError, NrllmStatus, guard};
+use super::memory::{Out, bytes};
+use super::{lease, runtime};
+use crate::process::{identity, keeper, sessions};
+use crate::run::argument;
+use crate::run::backoff;
+
+/// The version of this binary interface. It changes when a function, a type or the form of an answer changes in a way that a caller
+/// must know of; what is only added leaves it as it is.
+pub const ABI_VERSION: u32 = 1;
+
+/// The version of the crate, and so of the PHP extension that is built from it.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+
+/// The version of this binary interface: 1. Ask it first, before anything else of the library is used; an interface of another
+/// number must not be used at all. Never fails. Any thread may ask.
+#[unsafe(no_mangle)]
+pub extern "C" fn nrllm_abi_version() -> u32 {
+    ABI_VERSION
+}
+
+/// The version of the library, as "1.2.3". Lives as long as the library; never freed. Any thread may ask.
+#[unsafe(no_mangle)]
+pub extern "C" fn nrllm_version() -> *const c_char {
+    VERSION.as_ptr().cast()
+}
+
+/// Closes all connections of this process, without waiting for the server; the next call opens a new one. Kept leases have a
+/// connection of their own and go on. In a forked child the connections of its parent are left alone. Any thread may call it; a
+/// call that another thread is in is waited for.
+#[unsafe(no_mangle)]
+pub extern "C" fn nrllm_close_all() {
+    // SAFETY: NULL takes no error.
+    unsafe {
+        guard(std::ptr::null_mut(), || {
+            sessions::close_all();
+            Ok(())
+        });
+    }
+}
+
+/// Ends everything that this process holds: kept leases are released, connections closed and all handles freed. For hosts that end
+/// one piece of work and begin another in the same process, and cannot know what the first one left. No handle made before may be
+/// used afterwards (it is refused). In a forked child the leases and connections of its parent are left alone. Any thread may call
+/// it; a call that another thread is in is waited for.
+#[unsafe(no_mangle)]
+pub extern "C" fn nrllm_reset() {
+    // SAFETY: NULL takes no error.
+    unsafe {
+        guard(std::ptr::null_mut(), || {
+            keeper::end_all();
+            drop(lease::LEASES.remove_all());
+            runtime::RUNTIMES.remove_all();
+            sessions::close_all();
+            Ok(())
+        });
+    }
+}
+
+/// The identity of this process for a segment, `<segment>:<host>:<pid>:<nonce>`, at most 64 bytes: the same as long as the process
+/// lives, another after a fork.
+///
+/// `segment`: 1 to 24 bytes of printable ASCII. `identity` receives the text, freed with `nrllm_string_free()`. Any thread may call it.
+///
+/// # Safety
+///
+/// `segment` points to that many bytes; `identity` and `error` are places that may be written; each may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nrllm_identity(
+    segment: *const c_char,
+    segment_length: usize,
+    identity: *mut *mut c_char,
+    error: *mut *mut NrllmError,
+) -> NrllmStatus {
+    // SAFETY: by this function's contract.
+    unsafe {
+        guard(error, || {
+            let answer = Out::text("identity", identity)?;
+            let segment = bytes("segment", segment, segment_length)?;
+            let segment = std::str::from_utf8(segment).map_err(|_| argument::ArgumentError::new("segment", "must be printable ASCII"))?;
+            answer.set_text(identity::of_this_process(segment)?);
+            Ok(())
+        })
+    }
+}
+
+/// The backoff before the next attempt of a run that was requeued `requeue_count` times before, in milliseconds, without jitter:
+/// 30 000 doubled each time, at most 600 000. Any thread may call it.
+///
+/// # Safety
+///
+/// `milliseconds` and `error` are places that may be written; each may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nrllm_backoff_ms(requeue_count: i64, milliseconds: *mut i64, error: *mut *mut NrllmError) -> NrllmStatus {
+    // SAFETY: by this function's contract.
+    unsafe {
+        guard(error, || {
+            let answer = Out::new("milliseconds", milliseconds, 0)?;
+            // Any count has a backoff, also one that no row can hold.
+            let count = argument::requeue_count(requeue_count.min(argument::MAX_U32))?;
+            let wait = backoff::backoff_ms(count, backoff::REQUEUE_BACKOFF_MS, backoff::REQUEUE_BACKOFF_CAP_MS);
+            answer.set(i64::try_from(wait).unwrap_or(i64::MAX));
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,251 @@
+//! Answers as JSON: the keys, their order and their values are those of the PHP interface.
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use crate::process::sessions::Key;
+use crate::run::failure::Failure;
+use crate::store::due::DueRun;
+use crate::store::options::Options;
+use crate::store::reap::{Entry, Report};
+use crate::store::recover::Recovery;
+use crate::store::status::StatusReport;
+use crate::store::stranded::Stranded;
+
+/// PHP's int is the widest number that all callers have.
+fn int(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct FailureView<'a> {
+    failure_class: &'static str,
+    retryable: bool,
+    trips_circuit: bool,
+    error_class: &'a str,
+    http_status: Option<u16>,
+}
+
+impl<'a> FailureView<'a> {
+    pub(super) fn new(failure: &'a Failure) -> Self {
+        let class = failure.classification.class;
+        Self {
+            failure_class: class.as_str(),
+            retryable: class.is_retryable(),
+            trips_circuit: class.trips_circuit(),
+            error_class: &failure.error_class,
+            http_status: failure.classification.http_status,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RecoveryView<'a> {
+    outcome: &'static str,
+    reason: Option<&'static str>,
+    failure: FailureView<'a>,
+    requeue_count: Option<u32>,
+    delay_ms: Option<i64>,
+    woken_up: bool,
+    confirmed: bool,
+}
+
+impl<'a> RecoveryView<'a> {
+    pub(super) fn new(recovery: &Recovery, failure: &'a Failure) -> Self {
+        let failure = FailureView::new(failure);
+        match recovery {
+            Recovery::Requeued { requeue_count, delay_ms, woken_up, confirmed } => Self {
+                outcome: "requeued",
+                reason: None,
+                failure,
+                requeue_count: Some(*requeue_count),
+                delay_ms: Some(int(*delay_ms)),
+                woken_up: *woken_up,
+                confirmed: *confirmed,
+            },
+            Recovery::DeadLettered { reason, requeue_count, confirmed } => Self {
+                outcome: "dead_lettered",
+                reason: Some(reason.as_str()),
+                failure,
+                requeue_count: Some(*requeue_count),
+                delay_ms: None,
+                woken_up: false,
+                confirmed: *confirmed,
+            },
+            Recovery::LeaseLost => Self {
+                outcome: "lease_lost",
+                reason: None,
+                failure,
+                requeue_count: None,
+                delay_ms: None,
+                woken_up: false,
+                confirmed: false,
+            },
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EntryView<'a> {
+    uid: i64,
+    uuid: &'a str,
+    claimed_by: &'a str,
+    lease_expires: i64,
+    requeue_count: u32,
+    reason: Option<&'static str>,
+    woken_up: bool,
+    confirmed: bool,
+}
+
+impl<'a> EntryView<'a> {
+    fn new(entry: &'a Entry) -> Self {
+        Self {
+            uid: int(entry.uid),
+            uuid: &entry.uuid,
+            claimed_by: &entry.claimed_by,
+            lease_expires: entry.lease_expires,
+            requeue_count: entry.requeue_count,
+            reason: entry.reason,
+            woken_up: entry.woken_up,
+            confirmed: entry.confirmed,
+        }
+    }
+}
+
+fn entries(entries: &[Entry]) -> Vec<EntryView<'_>> {
+    entries.iter().map(EntryView::new).collect()
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ReportView<'a> {
+    requeued: Vec<EntryView<'a>>,
+    dead_lettered: Vec<EntryView<'a>>,
+    skipped: Vec<EntryView<'a>>,
+    dry_run: bool,
+    has_more: bool,
+}
+
+impl<'a> ReportView<'a> {
+    pub(super) fn new(report: &'a Report) -> Self {
+        Self {
+            requeued: entries(&report.requeued),
+            dead_lettered: entries(&report.dead_lettered),
+            skipped: entries(&report.skipped),
+            dry_run: report.dry_run,
+            has_more: report.has_more,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct QueuedView<'a> {
+    uid: i64,
+    uuid: &'a str,
+    requeue_count: u32,
+    queued_seconds: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    woken_up: Option<bool>,
+}
+
+impl<'a> QueuedView<'a> {
+    pub(super) fn due(run: &'a DueRun) -> Self {
+        let DueRun { uid, uuid, requeue_count, queued_seconds } = run;
+        Self { uid: int(*uid), uuid, requeue_count: *requeue_count, queued_seconds: *queued_seconds, woken_up: None }
+    }
+
+    pub(super) fn stranded(run: &'a Stranded) -> Self {
+        let Stranded { uid, uuid, requeue_count, queued_seconds, woken_up } = run;
+        Self { uid: int(*uid), uuid, requeue_count: *requeue_count, queued_seconds: *queued_seconds, woken_up: Some(*woken_up) }
+    }
+}
+
+/// Names with their number, in order.
+struct Counts<'a>(&'a [(String, u64)]);
+
+impl Serialize for Counts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, count) in self.0 {
+            map.serialize_entry(name, &int(*count))?;
+        }
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SettingsView<'a> {
+    endpoint: String,
+    user: &'a str,
+    dbname: &'a str,
+    tls: bool,
+    table: String,
+    clock: &'static str,
+    connect_timeout_ms: i64,
+    query_timeout_ms: i64,
+    max_requeues: u32,
+    backoff_base_ms: i64,
+    backoff_cap_ms: i64,
+    jitter: f64,
+}
+
+impl<'a> SettingsView<'a> {
+    fn new(key: &'a Key, options: &Options) -> Self {
+        let milliseconds = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        Self {
+            endpoint: key.connection.endpoint.to_string(),
+            user: &key.connection.user,
+            dbname: &key.connection.dbname,
+            tls: key.connection.tls.is_some(),
+            table: options.table.quoted().replace('`', ""),
+            clock: options.clock.as_str(),
+            connect_timeout_ms: milliseconds(options.timeouts.connect),
+            query_timeout_ms: milliseconds(options.timeouts.query),
+            max_requeues: options.max_requeues,
+            backoff_base_ms: int(options.backoff.base_ms),
+            backoff_cap_ms: int(options.backoff.cap_ms),
+            jitter: options.backoff.jitter,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StatusView<'a> {
+    counts: Counts<'a>,
+    dead_letters: Counts<'a>,
+    expired_leases: i64,
+    unleased_running: i64,
+    oldest_lease: Option<i64>,
+    oldest_queued_seconds: Option<i64>,
+    stranded: i64,
+    clock_skew_ms: i64,
+    lease_key: bool,
+    server: &'a str,
+    isolation: &'a str,
+    settings: SettingsView<'a>,
+}
+
+impl<'a> StatusView<'a> {
+    pub(super) fn new(report: &'a StatusReport, key: &'a Key, options: &Options) -> Self {
+        Self {
+            counts: Counts(&report.counts),
+            dead_letters: Counts(&report.dead_letters),
+            expired_leases: int(report.expired_leases),
+            unleased_running: int(report.unleased_running),
+            oldest_lease: report.oldest_lease,
+            oldest_queued_seconds: report.oldest_queued_seconds,
+            stranded: int(report.stranded),
+            clock_skew_ms: report.clock_skew_ms,
+            lease_key: report.lease_key,
+            server: &report.server,
+            isolation: &report.isolation,
+            settings: SettingsView::new(key, options),
+        }
+    }
+}

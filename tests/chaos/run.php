@@ -1,0 +1,495 @@
+<?php
+
+declare(strict_types=1);
+
+// The director of bin/chaos: starts the server or the cluster and the actors, plays each round's schedule of faults, watches the table, and
+// has every round judged.
+
+require __DIR__ . '/servers.inc';
+require __DIR__ . '/check.inc';
+
+mysqli_report(MYSQLI_REPORT_ERROR | MYSQLI_REPORT_STRICT);
+$options = getopt('', ['rounds:', 'seconds:', 'seed:', 'from:', 'cluster', 'out:', 'module:', 'library:', 'quiet', 'skew:']);
+$seed = (int) ($options['seed'] ?? random_int(1, 999_999));
+$cluster = isset($options['cluster']);
+$from = (int) ($options['from'] ?? 1);
+$rounds = (int) ($options['rounds'] ?? PHP_INT_MAX);
+$seconds = (int) ($options['seconds'] ?? (isset($options['rounds']) ? PHP_INT_MAX >> 32 : 60));
+$out = $options['out'];
+
+final class Chaos
+{
+    private const LEASE = 2;
+    private const RUNS = 10;
+    /** How long faults happen, and how long it may take after them until every run has ended. */
+    private const WINDOW_MS = 3000;
+    private const CALM_MS = 60_000;
+
+    /** @var array<string, array{process: resource, pid: int, script: string, number: int, stopped: bool}> */
+    private array $actors = [];
+    /** @var resource|null */
+    private $proxy = null;
+    /** @var array<int, resource> */
+    private array $proxyPipes = [];
+    private ?mysqli $watcher = null;
+    private ?mysqli $locker = null;
+    /** @var array<string, int> */
+    public array $faults = [];
+    private int $server = 0;
+
+    /** @param array<string, mixed> $round */
+    private array $round = [];
+    private string $file = '';
+
+    public function __construct(private readonly Site $site, private readonly int $seed, private readonly array $options, private readonly string $top)
+    {
+        if (!$site->cluster) {
+            $probe = stream_socket_server('tcp://127.0.0.1:0');
+            $port = (int) explode(':', stream_socket_get_name($probe, false))[1];
+            fclose($probe);
+            $this->proxy = proc_open([PHP_BINARY, '-n', __DIR__ . '/proxy.php', (string) $port, (string) $site->nodes[0]->port], [['pipe', 'r'], ['pipe', 'w'], STDERR], $this->proxyPipes);
+            if (fgets($this->proxyPipes[1]) !== "ready\n") {
+                throw new RuntimeException('the proxy did not start');
+            }
+            $this->round['ports'] = [$port];
+        } else {
+            $this->round['ports'] = array_map(fn(Node $node): int => $node->port, $site->nodes);
+        }
+    }
+
+    public function end(): void
+    {
+        $this->killActors();
+        if ($this->proxy !== null) {
+            proc_terminate($this->proxy, SIGKILL);
+            proc_close($this->proxy);
+        }
+    }
+
+    private function toProxy(string $line): void
+    {
+        fwrite($this->proxyPipes[0], "$line\n");
+    }
+
+    public function play(int $number): Judge
+    {
+        // All that is random in a round comes from here, so that its number and the seed are the round.
+        $random = new Random\Randomizer(new Random\Engine\Mt19937($this->seed * 100_003 + $number));
+        $folder = "{$this->site->folder}/r$number";
+        mkdir($folder);
+        $database = "chaos_$number";
+        $runs = [];
+        for ($uid = 1; $uid <= self::RUNS; $uid++) {
+            $runs[$uid] = ['uuid' => sprintf('%08x-0000-4000-8000-%012x', $number, $uid), 'payload' => bin2hex($random->getBytes($random->getInt(10, 2000))) . "\u{1F980}'\\\"\n"];
+        }
+        $cancel = [];
+        for ($i = $random->getInt(0, 2); $i > 0; $i--) {
+            $cancel[] = ['uid' => $random->getInt(1, self::RUNS), 'at' => $random->getInt(100, self::WINDOW_MS)];
+        }
+        $this->round = ['folder' => $folder, 'top' => $this->top, 'ports' => $this->round['ports'], 'user' => Site::USER, 'password' => Site::PASSWORD, 'database' => $database,
+            'seed' => $this->seed * 100_003 + $number, 'lease' => self::LEASE, 'mode' => $random->getInt(0, 1) === 1 ? 'bus' : 'table', 'clock' => $random->getInt(0, 1) === 1 ? 'database' : 'caller',
+            'runs' => array_map(fn(array $run): array => ['uuid' => $run['uuid']], $runs), 'cancel' => $cancel, 'skew' => (int) ($this->options['skew'] ?? 0), 'library' => $this->options['library'] ?? null];
+        $this->file = "$folder/round.json";
+        file_put_contents($this->file, json_encode($this->round, JSON_THROW_ON_ERROR));
+        $schedule = $this->schedule($random);
+        $this->prepare($database, $runs, $random->getInt(0, 1));
+
+        $this->spawn('worker0', 'worker', 0);
+        $this->spawn('worker1', 'worker', 1);
+        $this->spawn('worker2', 'worker', 2);
+        $this->spawn('reaper0', 'reaper', 1);
+        $this->spawn('reaper1', 'reaper', 2);
+        $this->spawn('dispatcher0', 'dispatcher', 0);
+
+        $judge = new Judge($runs, $this->round['mode'] === 'bus');
+        $began = hrtime(true);
+        $watched = 0;
+        $ended = false;
+        do {
+            $ms = intdiv(hrtime(true) - $began, 1_000_000);
+            while ($schedule !== [] && $schedule[0]['at'] <= $ms) {
+                $this->inject(array_shift($schedule), $schedule);
+            }
+            $this->respawn();
+            if ($ms - $watched >= 100) {
+                $watched = $ms;
+                $rows = $this->look($database);
+                $ended = $rows !== null && $judge->watch($rows);
+            }
+            usleep(20_000);
+            // A round goes on until the last fault has been lifted and every run has ended.
+        } while (($schedule !== [] || !$ended) && $ms < self::WINDOW_MS + self::CALM_MS);
+        $this->endActors();
+        // Once more when nobody works any more: what is written late would be seen here.
+        $rows = null;
+        for ($tries = 0; $rows === null && $tries < 100; $tries++) {
+            $rows = $this->look($database);
+            $rows === null && usleep(100_000);
+        }
+        if ($rows === null) {
+            throw new RuntimeException('the watcher cannot read the table after the round');
+        }
+        $judge->watch($rows);
+        $notes = [];
+        foreach (glob("$folder/ledger.*") as $ledger) {
+            foreach (file($ledger, FILE_IGNORE_NEW_LINES) as $line) {
+                $notes[] = json_decode($line, true, 32, JSON_THROW_ON_ERROR);
+            }
+        }
+        $judge->judge($notes, array_combine(array_map(intval(...), array_column($rows, 'uid')), $rows));
+        $this->watcher?->query("DROP DATABASE $database");
+
+        return $judge;
+    }
+
+    /** @return list<array<string, mixed>> */
+    private function schedule(Random\Randomizer $random): array
+    {
+        $kinds = $this->site->cluster
+            ? ['kill worker', 'kill worker', 'stop worker', 'kill reaper', 'stop reaper', 'kill connections', 'lock rows', 'kill node', 'cut node off', 'cut node off']
+            : ['kill worker', 'kill worker', 'stop worker', 'stop worker', 'kill reaper', 'stop reaper', 'kill dispatcher', 'restart server', 'kill connections', 'lock rows', 'cut', 'slow', 'hold', 'deaf', 'connection limit'];
+        $schedule = [];
+        for ($i = $random->getInt(3, 6); $i > 0; $i--) {
+            $schedule[] = ['at' => $random->getInt(200, self::WINDOW_MS), 'kind' => $kinds[$random->getInt(0, count($kinds) - 1)], 'which' => $random->getInt(0, 5), 'size' => $random->getInt(0, 1000)];
+        }
+        usort($schedule, fn(array $a, array $b): int => $a['at'] <=> $b['at']);
+
+        return $schedule;
+    }
+
+    /**
+     * @param array<string, mixed> $fault
+     * @param list<array<string, mixed>> $schedule
+     */
+    private function inject(array $fault, array &$schedule): void
+    {
+        ['kind' => $kind, 'which' => $which, 'size' => $size] = $fault;
+        $then = function (int $after, string $kind) use ($fault, &$schedule): void {
+            $schedule[] = ['at' => $fault['at'] + $after, 'kind' => $kind, 'which' => $fault['which'], 'size' => $fault['size']];
+            usort($schedule, fn(array $a, array $b): int => $a['at'] <=> $b['at']);
+        };
+        $lifts = ['continue worker', 'continue reaper', 'start server', 'unlock rows', 'fast', 'go', 'no connection limit', 'start node', 'connect node'];
+        if (!in_array($kind, $lifts, true)) {
+            $this->faults[$kind] = ($this->faults[$kind] ?? 0) + 1;
+        }
+        switch ($kind) {
+            case 'kill worker':
+            case 'kill reaper':
+            case 'kill dispatcher':
+                $role = substr($kind, 5);
+                $actor = $role . ($role === 'dispatcher' ? 0 : $which % ($role === 'worker' ? 3 : 2));
+                posix_kill($this->actors[$actor]['pid'], SIGKILL);
+                break;
+            case 'stop worker':
+            case 'stop reaper':
+                $role = substr($kind, 5);
+                $actor = $role . $which % ($role === 'worker' ? 3 : 2);
+                posix_kill($this->actors[$actor]['pid'], SIGSTOP);
+                // Past the lease, or just for a moment.
+                $then($size < 700 ? self::LEASE * 1000 + 500 + $size * 2 : $size, "continue $role");
+                break;
+            case 'continue worker':
+            case 'continue reaper':
+                $role = substr($kind, 9);
+                posix_kill($this->actors[$role . $which % ($role === 'worker' ? 3 : 2)]['pid'], SIGCONT);
+                break;
+            case 'restart server':
+                $this->site->nodes[0]->kill();
+                $then(100 + $size, 'start server');
+                break;
+            case 'start server':
+                $this->site->nodes[0]->runs() || $this->site->nodes[0]->start();
+                break;
+            case 'kill node':
+            case 'cut node off':
+                // One node at a time: two of three are the majority.
+                if ($this->server !== 0) {
+                    $this->faults[$kind]--;
+                    break;
+                }
+                $this->server = 1 + $which % 3;
+                $this->watcher = null;
+                $node = $this->site->nodes[$which % 3];
+                if ($kind === 'kill node') {
+                    $node->kill();
+                    $then(1500 + $size, 'start node');
+                } else {
+                    $node->signal(SIGSTOP);
+                    // Shorter and longer than the others wait before they vote it out.
+                    $then(500 + $size * 5, 'connect node');
+                }
+                break;
+            case 'start node':
+            case 'connect node':
+                $node = $this->site->nodes[$which % 3];
+                $kind === 'start node' ? $node->start() : $node->signal(SIGCONT);
+                $this->site->awaitReady($node, 90);
+                $this->server = 0;
+                break;
+            case 'kill connections':
+                $this->quietly(function (mysqli $link) use ($size): void {
+                    foreach ($link->query('SHOW PROCESSLIST')->fetch_all(MYSQLI_ASSOC) as $row) {
+                        if ($row['User'] === Site::USER && (int) $row['Id'] !== $link->thread_id && $row['db'] === $this->round['database'] && ($size < 400 || $row['Id'] % 2 === 0)) {
+                            try {
+                                $link->query("KILL {$row['Id']}");
+                            } catch (mysqli_sql_exception) {
+                                // It has ended by itself.
+                            }
+                        }
+                    }
+                }, $which);
+                break;
+            case 'lock rows':
+                $this->locker = null;
+                $this->quietly(function (mysqli $link) use ($which): void {
+                    $link->query('SET SESSION innodb_lock_wait_timeout = 1');
+                    $link->begin_transaction();
+                    $uids = implode(', ', array_unique([1 + $which, 1 + ($which * 3) % self::RUNS, self::RUNS]));
+                    $link->query("SELECT uid FROM tx_nrllm_agentrun WHERE uid IN ($uids) ORDER BY uid FOR UPDATE");
+                    $this->locker = $link;
+                }, $which);
+                $then(300 + $size * 3, 'unlock rows');
+                break;
+            case 'unlock rows':
+                $this->locker = null;
+                break;
+            case 'cut':
+                $this->toProxy('cut');
+                break;
+            case 'slow':
+                $this->toProxy('slow ' . (5 + intdiv($size, 10)));
+                $then(1500, 'fast');
+                break;
+            case 'fast':
+                $this->toProxy('slow 0');
+                break;
+            case 'hold':
+            case 'deaf':
+                $this->toProxy($kind);
+                $then(200 + $size * 3, 'go');
+                break;
+            case 'go':
+                $this->toProxy('go');
+                break;
+            case 'connection limit':
+                $this->quietly(fn(mysqli $link) => $link->query('SET GLOBAL max_connections = 10'), 0);
+                $this->toProxy('cut');
+                $then(800 + $size, 'no connection limit');
+                break;
+            case 'no connection limit':
+                for ($i = 0; $i < 200; $i++) {
+                    if ($this->quietly(fn(mysqli $link) => $link->query('SET GLOBAL max_connections = 100'), 0)) {
+                        break;
+                    }
+                    // Full, or just starting again: then with the usual limit.
+                    $this->toProxy('cut');
+                    usleep(50_000);
+                }
+                break;
+            default:
+                throw new LogicException($kind);
+        }
+    }
+
+    private function quietly(Closure $do, int $which): bool
+    {
+        $link = $this->site->nodes[$which % count($this->site->nodes)]->connect($this->round['database']);
+        try {
+            $link === null || $do($link);
+
+            return $link !== null;
+        } catch (mysqli_sql_exception) {
+            return false;
+        }
+    }
+
+    /** @return list<array<string, string|null>>|null */
+    private function look(string $database): ?array
+    {
+        try {
+            if ($this->watcher === null) {
+                foreach ($this->site->nodes as $index => $node) {
+                    // Not by one that is down or cut off.
+                    if ($this->server !== $index + 1 && ($this->watcher = $node->connect($database)) !== null) {
+                        break;
+                    }
+                }
+                if ($this->watcher === null) {
+                    return null;
+                }
+                // Nodes may lag behind each other: the watcher waits for what is committed anywhere.
+                $this->site->cluster && $this->watcher->query('SET SESSION wsrep_sync_wait = 1');
+            }
+
+            return $this->watcher->query('SELECT * FROM tx_nrllm_agentrun ORDER BY uid')->fetch_all(MYSQLI_ASSOC);
+        } catch (mysqli_sql_exception) {
+            $this->watcher = null;
+
+            return null;
+        }
+    }
+
+    /** @param array<int, array{uuid: string, payload: string}> $runs */
+    private function prepare(string $database, array $runs, int $sync): void
+    {
+        foreach ($this->site->nodes as $node) {
+            if (!$node->runs()) {
+                $node->start();
+            }
+            $this->site->awaitReady($node);
+        }
+        $this->watcher = null;
+        $link = $this->site->nodes[0]->connect() ?? throw new RuntimeException('the server does not answer before the round');
+        $link->query("CREATE DATABASE $database CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci");
+        $link->select_db($database);
+        $sql = preg_replace('/^--.*$/m', '', (string) file_get_contents("{$this->top}/tests/support/schema.sql"));
+        foreach (explode(';', strtr($sql, ['{charset}' => 'utf8mb4', '{collation}' => 'utf8mb4_unicode_ci'])) as $statement) {
+            trim($statement) === '' || $link->query($statement);
+        }
+        $insert = $link->prepare("INSERT INTO tx_nrllm_agentrun (uid, uuid, status, queued_request, suspended_state, tstamp, crdate) VALUES (?, ?, 'queued', ?, '', ?, ?)");
+        foreach ($runs as $uid => $run) {
+            $insert->execute([$uid, $run['uuid'], $run['payload'], time(), time()]);
+        }
+        if ($this->site->cluster) {
+            foreach ($this->site->nodes as $node) {
+                // Which may not have heard of the database yet: it has to catch up first.
+                $other = $node->connect() ?? throw new RuntimeException('a node does not answer before the round');
+                $other->query('SET GLOBAL wsrep_sync_wait = ' . $sync);
+                $other->query('SET SESSION wsrep_sync_wait = 1');
+                for ($until = hrtime(true) + 20_000_000_000;; usleep(20_000)) {
+                    try {
+                        $other->select_db($database);
+                        $other->query('SELECT COUNT(*) FROM tx_nrllm_agentrun');
+                        break;
+                    } catch (mysqli_sql_exception $error) {
+                        hrtime(true) < $until || throw $error;
+                    }
+                }
+            }
+        }
+    }
+
+    private function spawn(string $actor, string $script, int $number): void
+    {
+        // The third worker goes over FFI where the library is given: both kinds beside each other.
+        $ffi = isset($this->options['library']) && $actor === 'worker2';
+        $command = [PHP_BINARY, ...array_merge(...array_map(fn(string $name): array => ['-d', "extension=$name"], explode(' ', getenv('NRLLM_CHAOS_EXTENSIONS') ?: ''))), ...['-d', 'ffi.enable=1'],
+            ...$ffi ? [] : ['-d', 'extension=' . $this->options['module']], __DIR__ . "/$script.php", $this->file, $actor, (string) $number];
+        $command = array_values(array_filter($command, fn(string $word, int $at): bool => !($word === 'extension=' || ($word === '-d' && ($command[$at + 1] ?? '') === 'extension=')), ARRAY_FILTER_USE_BOTH));
+        array_splice($command, 1, 0, '-n');
+        $process = proc_open($command, [['file', '/dev/null', 'r'], ['file', "{$this->round['folder']}/output.$actor", 'a'], ['file', "{$this->round['folder']}/output.$actor", 'a']], $pipes);
+        $this->actors[$actor] = ['process' => $process, 'pid' => proc_get_status($process)['pid'], 'script' => $script, 'number' => $number];
+    }
+
+    private function respawn(): void
+    {
+        foreach ($this->actors as $actor => ['process' => $process, 'script' => $script, 'number' => $number]) {
+            if (!proc_get_status($process)['running']) {
+                proc_close($process);
+                $this->spawn($actor, $script, $number);
+            }
+        }
+    }
+
+    private function endActors(): void
+    {
+        foreach ($this->actors as ['pid' => $pid]) {
+            posix_kill($pid, SIGCONT);
+            posix_kill($pid, SIGTERM);
+        }
+        for ($until = hrtime(true) + 5_000_000_000; hrtime(true) < $until; usleep(20_000)) {
+            if (array_filter($this->actors, fn(array $actor): bool => proc_get_status($actor['process'])['running']) === []) {
+                break;
+            }
+        }
+        $this->killActors();
+    }
+
+    private function killActors(): void
+    {
+        foreach ($this->actors as ['process' => $process, 'pid' => $pid]) {
+            if (proc_get_status($process)['running']) {
+                posix_kill($pid, SIGKILL);
+            }
+            proc_close($process);
+        }
+        $this->actors = [];
+    }
+
+    /** What PHP itself had to say: no actor may end in a warning or a fatal error. */
+    public function output(): string
+    {
+        return implode('', array_map(fn(string $file): string => (string) file_get_contents($file), glob("{$this->round['folder']}/output.*")));
+    }
+
+    public function folder(): string
+    {
+        return $this->round['folder'];
+    }
+}
+
+$folder = sys_get_temp_dir() . '/nrllm-chaos.' . bin2hex(random_bytes(4));
+mkdir($folder, 0755);
+$chaos = null;
+register_shutdown_function(function () use (&$chaos, $folder): void {
+    $chaos?->end();
+    Node::killAll();
+    exec('rm -rf ' . escapeshellarg($folder));
+});
+pcntl_async_signals(true);
+foreach ([SIGINT, SIGTERM, SIGHUP] as $signal) {
+    pcntl_signal($signal, fn() => exit(130));
+}
+$began = hrtime(true);
+$site = new Site($folder, $cluster);
+$chaos = new Chaos($site, $seed, $options, dirname(__DIR__, 2));
+printf("%s on MariaDB %s, seed %d%s\n", $cluster ? 'three nodes' : 'one server', $site->version, $seed, (isset($options['library']) ? ', one worker of three over FFI' : '') . (isset($options['skew']) ? ", reapers {$options['skew']} s ahead" : ''));
+
+$totals = ['checked' => [], 'seen' => [], 'failed' => []];
+$played = 0;
+// After every round: what was played is told also when a later round ends the harness.
+$report = function () use (&$totals, &$played, $chaos, $site, $seed, $from, $cluster, $options, $began, $out): void {
+    ksort($totals['checked']);
+    ksort($totals['seen']);
+    ksort($chaos->faults);
+    $facts = ['seed' => $seed, 'from' => $from, 'rounds' => $played, 'cluster' => $cluster, 'ffi' => isset($options['library']), 'server' => $site->version, 'seconds' => round((hrtime(true) - $began) / 1e9, 1), 'faults' => $chaos->faults] + $totals;
+    @mkdir($out, 0755, true);
+    file_put_contents("$out/report-$seed-$from" . ($cluster ? '-cluster' : '') . '.json', json_encode($facts, JSON_PRETTY_PRINT | JSON_THROW_ON_ERROR) . "\n");
+};
+$started = hrtime(true);
+for ($number = $from; $played < $rounds && hrtime(true) - $started < $seconds * 1_000_000_000; $number++) {
+    $since = hrtime(true);
+    $judge = $chaos->play($number);
+    $played++;
+    $output = trim($chaos->output());
+    if ($output !== '') {
+        $judge->violations[] = "PHP is quiet: $output";
+    }
+    $judge->checked['PHP is quiet'] = 1;
+    foreach (['checked', 'seen'] as $what) {
+        foreach ($judge->$what as $key => $count) {
+            $totals[$what][$key] = ($totals[$what][$key] ?? 0) + $count;
+        }
+    }
+    if ($judge->violations !== []) {
+        $totals['failed'][$number] = array_slice(array_values(array_unique($judge->violations)), 0, 20);
+        $kept = "$out/failed-$seed-$number";
+        @mkdir($out, 0755, true);
+        exec('rm -rf ' . escapeshellarg($kept) . ' && cp -R ' . escapeshellarg($chaos->folder()) . ' ' . escapeshellarg($kept));
+        printf("FAILED round %d (%s):\n  %s\n", $number, $kept, implode("\n  ", $totals['failed'][$number]));
+    } elseif (!isset($options['quiet'])) {
+        printf("round %d: %.1f s, %d attempts\n", $number, (hrtime(true) - $since) / 1e9, $judge->seen['claimed'] ?? 0);
+    }
+    exec('rm -rf ' . escapeshellarg($chaos->folder()));
+    $report();
+    if (count($totals['failed']) >= 10) {
+        echo "too many failures: stopped\n";
+        break;
+    }
+}
+$report();
+$list = fn(array $counts): string => implode(', ', array_map(fn(string $key, int $count): string => "$key $count", array_keys($counts), $counts));
+echo "faults: ", $list($chaos->faults), "\nseen: ", $list($totals['seen']), "\nchecked: ", $list($totals['checked']), "\n";
+printf("again: bin/chaos%s --seed %d --from %d --rounds %d\n", $cluster ? ' --cluster' : '', $seed, $from, $played);
+printf("%d passed, %d failed\n", $played - count($totals['failed']), count($totals['failed']));
+exit($totals['failed'] === [] && $played > 0 ? 0 : 1);

@@ -1,0 +1,84 @@
+<?php
+
+/**
+ * One set of cases for both doors: the extension, and the FFI bridge. Each case prints what a caller sees, a line each: values with their
+ * types, exceptions with class, code, message, the line they are said to come from and the calls of their trace, and rows of the table.
+ * bin/suites/51-conformance runs this with either door and compares the output with expected.txt, which is the contract.
+ *
+ *   php run.php [NAME…]     all files of cases/, or those named
+ */
+
+declare(strict_types=1);
+
+require __DIR__ . '/../../phpt/inc/provider.inc';
+require __DIR__ . '/../../phpt/inc/db.inc';
+
+/** What differs from run to run, or by the machine, and not by the door. */
+function same_everywhere(string $text): string
+{
+    return strtr($text, $GLOBALS['replacements']);
+}
+
+/** A value as a caller sees it: types told apart, no PHP serialisation of objects. */
+function shown(mixed $value): string
+{
+    return match (true) {
+        is_array($value) => '[' . implode(', ', array_map(
+            static fn (int|string $key): string => (array_is_list($value) ? '' : $key . ': ') . shown($value[$key]),
+            array_keys($value),
+        )) . ']',
+        is_object($value) => $value::class . (method_exists($value, 'jsonSerialize') ? ' ' . shown($value->jsonSerialize()) : ''),
+        is_string($value) => "'" . addcslashes($value, "\0..\37'\\\177..\377") . "'",
+        default => var_export($value, true),
+    };
+}
+
+/** Prints what a call returns or throws. */
+function told(string $name, callable $call): mixed
+{
+    try {
+        $result = $call();
+        echo same_everywhere("$name: " . shown($result)), "\n";
+
+        return $result;
+    } catch (Throwable $error) {
+        if ($error instanceof TypeError) {
+            // The engine and the binding word it differently; both name the argument.
+            preg_match('/[`$](\w+)/', $error->getMessage(), $argument);
+            echo "$name: ", $error::class, ' of ', $argument[1] ?? 'no argument', "\n";
+
+            return $error;
+        }
+        $frame = $error->getTrace()[0];
+        echo same_everywhere(sprintf('%s: %s(%d) %s, %s calls %s%s%s', $name, $error::class, $error->getCode(), addcslashes($error->getMessage(), "\0..\37"),
+            basename($error->getFile()), $frame['class'] ?? '', $frame['type'] ?? '', $frame['function'])), "\n";
+
+        return $error;
+    }
+}
+
+/** Prints columns of a row. */
+function row(TestDb $db, int $uid, string ...$columns): void
+{
+    echo '    ', $db->line($uid, ...($columns ?: ['status', 'claimed_by', 'lease_expires', 'requeue_count', 'pending_effect', 'termination_reason', 'error_class', 'queued_request'])), "\n";
+}
+
+/** A database for a file of cases. */
+function database(array $options = []): TestDb
+{
+    $db = new TestDb($options);
+    $GLOBALS['replacements'][$db->name] = '<database>';
+
+    return $db;
+}
+
+$replacements = [
+    (string) getenv('NRLLM_TEST_SOCKET') => '<socket>',
+    '127.0.0.1:' . getenv('NRLLM_TEST_PORT') => '<address>',
+];
+foreach (array_slice($argv, 1) ?: array_map(static fn (string $file): string => basename($file, '.php'), glob(__DIR__ . '/cases/*.php')) as $file) {
+    echo "== $file\n";
+    (static function () use ($file): void {
+        require __DIR__ . "/cases/$file.php";
+    })();
+}

@@ -1,0 +1,88 @@
+<?php
+
+declare(strict_types=1);
+
+/**
+ * What a request to the FPM workers does with a kept lease: `what` says how it ends. It answers in one line of JSON.
+ */
+
+$what = $_GET['what'];
+$uid = (int) ($_GET['uid'] ?? 0);
+// Of another class on purpose: what is thrown into this request must not come from the one before.
+$answer = static function (array $facts): void {
+    echo json_encode($facts + ['pid' => getmypid(), 'threads' => count(scandir('/proc/self/task')) - 2]), "\n";
+    flush();
+};
+if ($what === 'plain') {
+    $answer([]);
+    return;
+}
+if ($what === 'busy') {
+    // Nothing is kept here: whatever interrupts this loop belongs to another request.
+    try {
+        for ($end = hrtime(true) + 120_000_000; hrtime(true) < $end;);
+        $answer(['interrupted' => false]);
+    } catch (Throwable $error) {
+        $answer(['interrupted' => $error->getMessage()]);
+    }
+    return;
+}
+$connection = json_decode(getenv('NRLLM_FPM_CONNECTION'), true);
+$runtime = new NrLlmRuntime($connection);
+$lease = $runtime->keepLease($uid, 'worker:a', 4, ['everyMs' => 100, 'interruptOnLoss' => true]);
+$until_beats = static function (int $beats) use ($lease): void {
+    for ($end = hrtime(true) + 5_000_000_000; $lease->beats() < $beats && hrtime(true) < $end;) {
+        usleep(1000);
+    }
+};
+switch ($what) {
+    case 'keep':
+        $until_beats(2);
+        $answer(['state' => $lease->state(), 'beats' => $lease->beats()]);
+        break;
+    case 'long':
+        // Goes on while the master is reloaded or stopped.
+        $answer(['state' => $lease->state()]);
+        for ($end = hrtime(true) + 1_000_000_000; hrtime(true) < $end; usleep(10000)) {
+            $lease->step();
+        }
+        $answer(['state' => $lease->state(), 'ended' => true]);
+        break;
+    case 'exit':
+        $answer(['state' => $lease->state()]);
+        exit(1);
+    case 'fatal':
+        $answer(['state' => $lease->state()]);
+        undefined_function();
+        break;
+    case 'memory':
+        $answer(['state' => $lease->state()]);
+        ini_set('memory_limit', (string) (memory_get_usage(true) + (4 << 20)));
+        str_repeat('x', 64 << 20);
+        break;
+    case 'static':
+        // Held by something that is destroyed after the request's shutdown.
+        (new class () {
+            public static mixed $kept = null;
+        })::$kept = $lease;
+        $answer(['state' => $lease->state()]);
+        break;
+    case 'lost':
+        // The loss comes at about the moment at which the request ends: it is thrown here or nowhere.
+        $runtime->requeue($uid, 'worker:a');
+        try {
+            usleep((int) ($_GET['after'] ?? 100) * 1000);
+            $answer(['interrupted' => false]);
+        } catch (NrLlmLeaseLostException $error) {
+            $answer(['interrupted' => $error->getMessage()]);
+        }
+        break;
+    case 'many':
+        $more = [];
+        for ($i = 0; $i < 20; $i++) {
+            $more[] = $runtime->keepLease($uid, 'worker:a', 4, ['everyMs' => 100 + $i]);
+        }
+        $until_beats(2);
+        $answer(['state' => $lease->state(), 'beats' => $lease->beats()]);
+        break;
+}

@@ -1,0 +1,368 @@
+//! The keeper on a real server, through a proxy that breaks its exchanges. A test binary of its own: the keeper and its thread are
+//! the whole process's, so the tests here run one after the other.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, unreachable_pub)]
+
+mod support;
+
+// Shared with the tests of the store, which use more of it.
+#[allow(dead_code)]
+#[path = "store/subject.rs"]
+mod subject;
+
+use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use nrllm_runtime::process::keep_options::KeepOptions;
+use nrllm_runtime::process::keeper;
+use nrllm_runtime::process::lease::Lease;
+use nrllm_runtime::process::sessions::Key;
+use nrllm_runtime::store::error::Kind;
+use nrllm_runtime::store::options::{Options, Timeouts};
+
+use subject::settings;
+use support::PATIENCE;
+use support::database::{Database, Run};
+use support::proxy::{Fault, FoundRows, Info, Kind as Sent, Proxy, Rule, Welcome, When};
+use support::server::Endpoint;
+
+const OWNER: &str = "worker:web-01:4711:c0ffee";
+const MILLISECOND: u64 = 1_000_000;
+
+/// One test at a time: there is one keeper.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let guard = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    keeper::end_all();
+    guard
+}
+
+fn keepers() -> usize {
+    let tasks = fs::read_dir("/proc/self/task").unwrap();
+    tasks
+        .filter(|task| fs::read_to_string(task.as_ref().unwrap().path().join("comm")).is_ok_and(|name| name.trim() == "nrllm-keeper"))
+        .count()
+}
+
+/// Waits until something holds.
+#[track_caller]
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// How a lease is kept, in milliseconds; `query_ms` is queryTimeoutMs.
+#[derive(Clone, Copy)]
+struct How {
+    lease_seconds: i64,
+    every_ms: u64,
+    query_ms: u64,
+    on_loss: Option<fn()>,
+}
+
+/// Beats often, gives up soon, and has a long lease: for tests in which the deadline plays no part.
+const OFTEN: How = How { lease_seconds: 60, every_ms: 200, query_ms: 5_000, on_loss: None };
+
+fn keep(endpoint: &Endpoint, database: &mut Database, how: How) -> (i64, Lease) {
+    let uid = database.insert(&Run::running(OWNER, 4_000_000_000));
+    let timeouts = Timeouts { connect: Duration::from_millis(how.query_ms.max(1_000)), query: Duration::from_millis(how.query_ms) };
+    let options = Options { timeouts, ..Options::default() };
+    let key = Key { connection: Arc::new(settings(endpoint, database.name())), timeouts };
+    let options_of_keeping = KeepOptions {
+        every: how.every_ms * MILLISECOND,
+        interrupt_on_loss: how.on_loss.is_some(),
+        ..KeepOptions::parse(how.lease_seconds, &[]).unwrap()
+    };
+    let lease = keeper::keep(&key, &options, u64::try_from(uid).unwrap(), OWNER, options_of_keeping, how.on_loss).unwrap();
+    (uid, lease)
+}
+
+/// The execution of a beat's statement.
+fn a_beat() -> When {
+    When::command(|command| command.kind == Sent::Execute && command.sql.starts_with("UPDATE"))
+}
+
+fn beats_on(lease: &Lease) {
+    let beats = lease.beats();
+    until("more beats", || lease.beats() > beats + 1);
+    until("a lease that is held", || lease.state() == "held");
+}
+
+#[test]
+fn p17_the_deadline_counts_from_the_sending_of_the_beat_and_not_from_its_reply() {
+    let _alone = alone();
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let (_, lease) = keep(proxy.endpoint(), &mut database, How { lease_seconds: 20, every_ms: 5_000, ..OFTEN });
+    let held = proxy.rule(a_beat(), Fault::HoldReply);
+    held.wait();
+    let start = Instant::now();
+    let before = lease.beats();
+    // The reply takes its time: that is what is measured.
+    until("a late reply", || start.elapsed() > Duration::from_millis(1_500));
+    held.release();
+    until("the reply", || lease.beats() > before);
+    let remaining = lease.remaining_ms();
+    assert!(remaining <= 20_000 - 1_500, "{remaining}");
+    assert!(remaining > 10_000 && lease.state() == "held", "{remaining}");
+}
+
+#[test]
+fn p17_a_fault_makes_the_lease_unknown_until_a_beat_succeeds() {
+    let _alone = alone();
+    let faults = [
+        ("no answer", Fault::Silence),
+        ("a row lock", Fault::Refuse(1205)),
+        ("a deadlock", Fault::Refuse(1213)),
+        ("a statement that took too long", Fault::Refuse(1969)),
+        ("a read-only server", Fault::Refuse(1290)),
+        ("a node that is not ready", Fault::Refuse(1047)),
+        ("a missing privilege", Fault::Refuse(1142)),
+        ("a table that was dropped", Fault::Refuse(1146)),
+        ("garbage", Fault::Garbage(vec![0xFF; 40])),
+        ("a packet that makes no sense", Fault::Payload(vec![0x05, 0x01, 0x02])),
+    ];
+    for (what, fault) in faults {
+        let mut database = Database::new();
+        let proxy = Proxy::start(database.endpoint());
+        let (uid, lease) = keep(proxy.endpoint(), &mut database, How { query_ms: 300, ..OFTEN });
+        beats_on(&lease);
+        let row = database.row(uid);
+        let rule = proxy.rule(a_beat().always(), fault);
+        until("unknown", || lease.state() == "unknown");
+        assert!(lease.is_held() && lease.remaining_ms() > 0, "{what}");
+        let error = lease.last_error().unwrap_or_default();
+        assert!(!error.is_empty() && !error.contains(&proxy.endpoint().password), "{what}: {error}");
+        // It is tried again and again.
+        rule.wait_for(rule.hits() + 2);
+        assert_eq!(lease.state(), "unknown", "{what}");
+        assert_eq!(database.row(uid)["claimed_by"], row["claimed_by"], "{what}");
+        proxy.heal();
+        until("held again", || lease.state() == "held");
+        assert_eq!(lease.last_error(), None, "{what}");
+        beats_on(&lease);
+        lease.release();
+        assert_eq!(keepers(), 0, "{what}");
+    }
+}
+
+#[test]
+fn a_lost_reply_costs_a_connection_and_nothing_else() {
+    let _alone = alone();
+    for fault in [Fault::CutBefore, Fault::CutAfter, Fault::CutWithin(3)] {
+        let mut database = Database::new();
+        let proxy = Proxy::start(database.endpoint());
+        let (_, lease) = keep(proxy.endpoint(), &mut database, OFTEN);
+        beats_on(&lease);
+        let connections = proxy.connections();
+        proxy.rule(a_beat(), fault).wait();
+        beats_on(&lease);
+        assert_eq!((lease.state(), proxy.connections()), ("held", connections + 1));
+    }
+}
+
+#[test]
+fn the_server_refuses_connections_for_a_while() {
+    let _alone = alone();
+    for welcome in [Welcome::Refuse(1040), Welcome::Cut, Welcome::Silence, Welcome::CutAtLogin, Welcome::Garbage(vec![0; 64])] {
+        let mut database = Database::new();
+        let proxy = Proxy::start(database.endpoint());
+        let (_, lease) = keep(proxy.endpoint(), &mut database, OFTEN);
+        beats_on(&lease);
+        proxy.welcome(welcome.clone(), 3);
+        let made = proxy.connections();
+        proxy.cut_all();
+        proxy.wait_for_connections(made + 4);
+        until("held again", || lease.state() == "held");
+        beats_on(&lease);
+    }
+}
+
+#[test]
+fn p01_beats_do_not_depend_on_how_rows_are_counted_or_told() {
+    let _alone = alone();
+    for (found_rows, info) in [
+        (FoundRows::On, Info::Keep),
+        (FoundRows::Off, Info::Keep),
+        (FoundRows::Flipped, Info::Drop),
+        (FoundRows::Off, Info::Drop),
+        (FoundRows::Off, Info::Translate),
+    ] {
+        let mut database = Database::new();
+        let proxy = Proxy::start(database.endpoint());
+        proxy.found_rows(found_rows);
+        proxy.info(info);
+        // Several beats a second: most of them change nothing in the row.
+        let (uid, lease) = keep(proxy.endpoint(), &mut database, How { every_ms: 100, ..OFTEN });
+        until("beats", || lease.beats() > 5);
+        assert_eq!(lease.state(), "held");
+        database.set(uid, "claimed_by", "worker:other");
+        until("the loss", || lease.state() == "lost");
+    }
+}
+
+#[test]
+fn p20_leases_share_one_connection_whatever_their_intervals() {
+    let _alone = alone();
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let leases: Vec<Lease> = [100, 150, 200, 250, 100]
+        .map(|every_ms| keep(proxy.endpoint(), &mut database, How { every_ms, query_ms: 5_000, ..OFTEN }).1)
+        .into_iter()
+        .collect();
+    until("beats of all", || leases.iter().all(|lease| lease.beats() > 4));
+    assert_eq!((proxy.connections(), keepers()), (2, 1), "one for calls and one for beats");
+    // Each beat under its own limit: the server is told when that changes.
+    assert!(proxy.statements().iter().filter(|sql| sql.starts_with("SET innodb_lock_wait_timeout")).count() > 0);
+    drop(leases);
+    proxy.wait_for_open(1);
+    assert_eq!(keepers(), 0);
+}
+
+#[test]
+fn a_server_that_is_silent_costs_the_leases_on_another_nothing() {
+    let _alone = alone();
+    let (mut one, mut other) = (Database::new(), Database::new());
+    let proxy = Proxy::start(one.endpoint());
+    // As tight as it gets: half the lease, and the other waits for as long as it may.
+    let how = How { lease_seconds: 4, every_ms: 2_000, query_ms: 5_000, on_loss: None };
+    let (_, stuck) = keep(proxy.endpoint(), &mut one, How { lease_seconds: 60, every_ms: 3_000, ..how });
+    let endpoint = other.endpoint().clone();
+    let (_, free) = keep(&endpoint, &mut other, how);
+    let silence = proxy.rule(When::any_command().always(), Fault::Silence);
+    silence.wait();
+    let beats = free.beats();
+    until("beats of the other", || {
+        assert!(free.is_held(), "{:?}", free.last_error());
+        free.beats() > beats + 3
+    });
+    assert!(stuck.state() == "unknown" || silence.hits() > 0);
+}
+
+/// Counts calls of the hook.
+static LOSSES: AtomicUsize = AtomicUsize::new(0);
+
+fn on_loss() {
+    LOSSES.fetch_add(1, Ordering::SeqCst);
+}
+
+#[test]
+fn p17_the_deadline_is_noticed_while_a_beat_waits_for_its_reply() {
+    let _alone = alone();
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let how = How { lease_seconds: 2, every_ms: 1_000, query_ms: 5_000, on_loss: Some(on_loss) };
+    let before = LOSSES.load(Ordering::SeqCst);
+    let (_, lease) = keep(proxy.endpoint(), &mut database, how);
+    let silence = proxy.rule(When::any_command().always(), Fault::Silence);
+    silence.wait();
+    // Nobody asks the lease: the thread notices by itself.
+    until("the hook", || LOSSES.load(Ordering::SeqCst) > before);
+    assert_eq!((lease.state(), lease.remaining_ms()), ("lost", 0));
+    let loss = keeper::take_loss().unwrap();
+    assert!(loss.kind == Kind::LeaseLost && loss.message.contains("deadline passed"), "{loss}");
+    assert!(keeper::take_loss().is_none());
+    until("the end of the thread", || keepers() == 0);
+    assert_eq!(LOSSES.load(Ordering::SeqCst), before + 1, "once");
+}
+
+#[test]
+fn p19_no_beat_is_sent_after_a_release_and_one_on_its_way_is_not_waited_for() {
+    let _alone = alone();
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    type End = fn(Lease);
+    let endings: [(&str, End); 3] = [
+        ("released", |lease| lease.release()),
+        ("dropped", drop),
+        ("the request ends", |lease| {
+            keeper::end_all();
+            assert_eq!(lease.state(), "stopped");
+        }),
+    ];
+    for (what, end) in endings {
+        let (_, lease) = keep(proxy.endpoint(), &mut database, OFTEN);
+        beats_on(&lease);
+        let held: Rule = proxy.rule(a_beat(), Fault::HoldRequest);
+        held.wait();
+        let start = Instant::now();
+        end(lease);
+        // A bound that a wait for the server would break many times over.
+        assert!(start.elapsed() < Duration::from_secs(3), "{what}");
+        assert_eq!(keepers(), 0, "{what}: without its thread nothing is sent");
+        held.release();
+        proxy.wait_for_open(1);
+        proxy.heal();
+    }
+}
+
+#[test]
+fn the_end_does_not_wait_for_a_server_that_does_not_let_in() {
+    let _alone = alone();
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let (_, lease) = keep(proxy.endpoint(), &mut database, OFTEN);
+    beats_on(&lease);
+    let made = proxy.connections();
+    proxy.welcome(Welcome::Silence, 100);
+    proxy.cut_all();
+    proxy.wait_for_connections(made + 1);
+    let start = Instant::now();
+    keeper::end_all();
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    assert_eq!((lease.state(), keepers()), ("stopped", 0));
+}
+
+#[test]
+fn the_thread_comes_and_goes_with_the_leases() {
+    let _alone = alone();
+    let mut database = Database::new();
+    let endpoint = database.endpoint().clone();
+    for _ in 0..20 {
+        let (uid, one) = keep(&endpoint, &mut database, OFTEN);
+        let (_, two) = keep(&endpoint, &mut database, OFTEN);
+        // A thread names itself when it first runs.
+        until("one thread for both", || keepers() == 1);
+        drop(two);
+        assert_eq!(keepers(), 1);
+        // It ends by itself when the last lease does, and is started anew.
+        database.set(uid, "status", "completed");
+        until("the end of the thread", || keepers() == 0);
+        assert_eq!(one.state(), "stopped");
+        let (_, three) = keep(&endpoint, &mut database, OFTEN);
+        beats_on(&three);
+        three.release();
+        assert_eq!(keepers(), 0);
+    }
+}
+
+#[test]
+fn leases_of_many_threads_are_kept_by_one() {
+    let _alone = alone();
+    let mut database = Database::new();
+    let endpoint = database.endpoint().clone();
+    let uids = database.insert_all(&vec![Run::running(OWNER, 4_000_000_000); 200]);
+    let key = Key { connection: Arc::new(settings(&endpoint, database.name())), timeouts: Timeouts::default() };
+    std::thread::scope(|scope| {
+        for part in uids.chunks(50) {
+            let key = &key;
+            scope.spawn(move || {
+                for &uid in part {
+                    let how = KeepOptions { every: 100 * MILLISECOND, ..KeepOptions::parse(60, &[]).unwrap() };
+                    let lease = keeper::keep(key, &Options::default(), u64::try_from(uid).unwrap(), OWNER, how, None).unwrap();
+                    if uid % 3 == 0 {
+                        until("a beat", || lease.beats() > 1);
+                    }
+                    lease.step().unwrap();
+                    assert!(lease.is_held());
+                }
+            });
+        }
+    });
+    assert_eq!(keepers(), 0);
+}

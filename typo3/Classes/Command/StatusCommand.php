@@ -1,0 +1,176 @@
+<?php
+
+declare(strict_types=1);
+
+namespace NrLlmRuntime\Typo3\Command;
+
+use NrLlmRuntime\Typo3\Console\Lines;
+use NrLlmRuntime\Typo3\Console\Options;
+use NrLlmRuntime\Typo3\Door\Door;
+use NrLlmRuntime\Typo3\Status\Doctor;
+use NrLlmRuntime\Typo3\Status\Health;
+use NrLlmRuntime\Typo3\Status\OpenMetrics;
+use NrLlmRuntime\Typo3\Status\StatusReader;
+use Psr\Log\LoggerInterface;
+use Symfony\Component\Console\Command\Command;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Input\InputOption;
+use Symfony\Component\Console\Output\OutputInterface;
+
+/**
+ * nrllm:agent:status, or nrllm:runtime:status where nr_llm has a command of the first name: health, and the doctor.
+ */
+final class StatusCommand extends Command
+{
+    public const DESCRIPTION = 'Show queue, lease and worker health, and whether the native runtime is in place.';
+
+    public function __construct(
+        private readonly StatusReader $reader,
+        private readonly Doctor $doctor,
+        private readonly Door $door,
+        private readonly LoggerInterface $logger,
+    ) {
+        parent::__construct();
+    }
+
+    protected function configure(): void
+    {
+        $this->setDescription(self::DESCRIPTION)
+            ->addOption('json', null, InputOption::VALUE_NONE, 'The same as --format=json.')
+            ->addOption('format', null, InputOption::VALUE_REQUIRED, 'text, json or openmetrics.', 'text')
+            ->addOption('max-queue-wait', null, InputOption::VALUE_REQUIRED, 'Maximum known queue wait in seconds.', '300')
+            ->addOption('minimum-workers', null, InputOption::VALUE_REQUIRED, 'Minimum live workers for the transport.', '1')
+            ->addOption('worker-max-age', null, InputOption::VALUE_REQUIRED, 'Maximum age of a worker\'s sign of life in seconds.', '120')
+            ->addOption('transport', null, InputOption::VALUE_REQUIRED, 'Transport whose workers are counted.', 'doctrine');
+    }
+
+    protected function execute(InputInterface $input, OutputInterface $output): int
+    {
+        $lines = new Lines($output);
+        $wait = Options::integer($input->getOption('max-queue-wait'), 0);
+        $minimum = Options::integer($input->getOption('minimum-workers'), 0);
+        $age = Options::integer($input->getOption('worker-max-age'), 1);
+        $transport = $input->getOption('transport');
+        $format = $input->getOption('json') ? 'json' : $input->getOption('format');
+        if ($wait === null || $minimum === null || $age === null || !is_string($transport)
+            || preg_match('/^[A-Za-z0-9_.-]{1,64}$/D', $transport) !== 1) {
+            $lines->invalid('Limits must be non-negative integers, --worker-max-age must be positive, and --transport must be a simple identifier.');
+
+            return self::INVALID;
+        }
+        if (!in_array($format, ['text', 'json', 'openmetrics'], true)) {
+            $lines->invalid('The --format option must be text, json or openmetrics.');
+
+            return self::INVALID;
+        }
+        try {
+            $status = $this->reader->read($transport, $age);
+            $checks = $this->doctor->checks($status);
+        } catch (\Throwable $error) {
+            $this->logger->error('The status of agent runs could not be read: {reason}',
+                ['reason' => $error->getMessage(), 'exception' => $error]);
+            $lines->failure('The status could not be read: ' . $error->getMessage());
+
+            return self::FAILURE;
+        }
+        $problems = Health::problems($status, $wait, $minimum);
+        $versions = $this->doctor->versions($status['server']);
+        match ($format) {
+            'json' => $lines->raw(Lines::json(self::document($status, $problems, $checks, $versions, $this->door->path()))),
+            'openmetrics' => $lines->raw(OpenMetrics::render($status, $problems === [], $this->door->path(), $versions)),
+            default => self::print($lines, $status, $problems, $checks, $versions),
+        };
+
+        return $problems === [] ? self::SUCCESS : self::FAILURE;
+    }
+
+    /**
+     * nr_llm's own keys first, with its meaning; then ours.
+     *
+     * @param array<string, mixed>                                    $status
+     * @param list<string>                                            $problems
+     * @param list<array{check: string, level: string, text: string}> $checks
+     * @param array<string, string>                                   $versions
+     * @return array<string, mixed> see Resources/Public/Schema/status.schema.json
+     */
+    public static function document(array $status, array $problems, array $checks, array $versions, string $path): array
+    {
+        return [
+            'queued' => $status['counts']['queued'] ?? 0,
+            'running' => $status['counts']['running'] ?? 0,
+            'dead_lettered' => self::deadLettered($status),
+            'expired_leases' => $status['expiredLeases'],
+            'oldest_queue_wait_seconds' => $status['oldestQueuedSeconds'],
+            'unknown_queue_wait' => $status['unknownQueueWait'],
+            'live_workers' => $status['liveWorkers'],
+            'healthy' => $problems === [],
+            'problems' => $problems,
+            'counts' => (object)$status['counts'],
+            'failed_by_reason' => (object)$status['deadLetters'],
+            'unleased_running' => $status['unleasedRunning'],
+            'oldest_lease' => $status['oldestLease'],
+            'stranded' => $status['stranded'],
+            'clock_skew_ms' => $status['clockSkewMs'],
+            'lease_key' => $status['leaseKey'],
+            'isolation' => $status['isolation'],
+            'path' => $path,
+            'versions' => $versions,
+            'checks' => $checks,
+        ];
+    }
+
+    /**
+     * The text answer. Public so that its wording can be tested without a database.
+     *
+     * @param array<string, mixed>                                    $status
+     * @param list<string>                                            $problems
+     * @param list<array{check: string, level: string, text: string}> $checks
+     * @param array<string, string>                                   $versions
+     */
+    public static function print(Lines $lines, array $status, array $problems, array $checks, array $versions): void
+    {
+        $unknown = static fn(mixed $value, string $unit = ''): string => $value === null ? 'unknown' : $value . $unit;
+        $rows = [
+            'queued' => ($status['counts']['queued'] ?? 0)
+                . ($status['oldestQueuedSeconds'] === null ? '' : sprintf(' (the oldest waits for %d s)', $status['oldestQueuedSeconds'])),
+            'running' => (string)($status['counts']['running'] ?? 0),
+            'waiting' => (string)(($status['counts']['waiting_for_approval'] ?? 0) + ($status['counts']['waiting_for_input'] ?? 0)),
+            'dead-lettered' => (string)self::deadLettered($status),
+            'expired leases' => (string)$status['expiredLeases'],
+            'without a lease' => (string)$status['unleasedRunning'],
+            'stranded' => $unknown($status['stranded']),
+            'live workers' => $status['liveWorkers'] === null ? 'not judged (nr_llm does not record them)' : (string)$status['liveWorkers'],
+            'clock skew' => $unknown($status['clockSkewMs'], ' ms'),
+        ];
+        $lines->line('');
+        foreach ($rows as $label => $value) {
+            $lines->line(sprintf(' %-16s %s', $label, $value));
+        }
+        $lines->line('');
+        foreach ($checks as $check) {
+            $lines->line(sprintf(' %-8s %s: %s', $check['level'], $check['check'], Lines::flat($check['text'])));
+        }
+        $known = [];
+        foreach (array_filter($versions) as $component => $version) {
+            $known[] = $component . ' ' . $version;
+        }
+        $lines->line('');
+        $lines->line(' Versions: ' . implode(', ', $known));
+        if ($problems === []) {
+            $lines->success('Healthy.');
+
+            return;
+        }
+        foreach ($problems as $problem) {
+            $lines->invalid($problem);
+        }
+    }
+
+    /**
+     * @param array<string, mixed> $status
+     */
+    private static function deadLettered(array $status): int
+    {
+        return ($status['deadLetters']['retries_exhausted'] ?? 0) + ($status['deadLetters']['not_retryable'] ?? 0);
+    }
+}

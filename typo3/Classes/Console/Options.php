@@ -1,0 +1,39 @@
+<?php
+
+declare(strict_types=1);
+
+namespace NrLlmRuntime\Typo3\Console;
+
+/**
+ * Reading option values. The scheduler and callers in PHP give numbers as well as strings.
+ */
+final class Options
+{
+    /**
+     * A whole number in decimal digits of at least $min, null for anything else.
+     */
+    public static function integer(mixed $value, int $min): ?int
+    {
+        if (is_string($value) && preg_match('/^\+?[0-9]{1,18}$/', trim($value)) === 1) {
+            $value = (int)trim($value);
+        }
+
+        return is_int($value) && $value >= $min ? $value : null;
+    }
+
+    /**
+     * Bytes as php.ini writes them: 134217728, 128M, 1G. Null for anything else.
+     */
+    public static function bytes(mixed $value): ?int
+    {
+        if (is_int($value)) {
+            return $value > 0 ? $value : null;
+        }
+        if (!is_string($value) || preg_match('/^\s*([0-9]{1,12})\s*([KMG]?)B?\s*$/i', $value, $match) !== 1) {
+            return null;
+        }
+        $bytes = (int)$match[1] * ['' => 1, 'K' => 1024, 'M' => 1048576, 'G' => 1073741824][strtoupper($match[2])];
+
+        return $bytes > 0 ? $bytes : null;
+    }
+}

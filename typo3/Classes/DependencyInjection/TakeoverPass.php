@@ -1,0 +1,228 @@
+<?php
+
+declare(strict_types=1);
+
+namespace NrLlmRuntime\Typo3\DependencyInjection;
+
+use NrLlmRuntime\Typo3\Command\ReapCommand;
+use NrLlmRuntime\Typo3\Command\StatusCommand;
+use NrLlmRuntime\Typo3\Command\WorkCommand;
+use NrLlmRuntime\Typo3\Reap\PayloadCheck;
+use NrLlmRuntime\Typo3\Reap\Reaper;
+use NrLlmRuntime\Typo3\Repository\InterceptFactory;
+use NrLlmRuntime\Typo3\Status\Doctor;
+use NrLlmRuntime\Typo3\Status\StatusReader;
+use NrLlmRuntime\Typo3\WakeUp\Routing;
+use NrLlmRuntime\Typo3\WakeUp\WakeUps;
+use Symfony\Component\DependencyInjection\Argument\ServiceClosureArgument;
+use Symfony\Component\DependencyInjection\Compiler\CompilerPassInterface;
+use Symfony\Component\DependencyInjection\ContainerBuilder;
+use Symfony\Component\DependencyInjection\ContainerInterface;
+use Symfony\Component\DependencyInjection\Definition;
+use Symfony\Component\DependencyInjection\Reference;
+
+/**
+ * Puts this package in the place of nr_llm's reaper command and in front of its run repository, in any load order: when passes run, all
+ * extensions have been loaded. Where nr_llm is not there, or not as expected, it changes nothing, and says why in BuildFacts.
+ */
+final class TakeoverPass implements CompilerPassInterface
+{
+    public const INTERFACE = 'Netresearch\NrLlm\Service\Tool\AgentRunRepositoryInterface';
+    public const REAP = 'Netresearch\NrLlm\Command\ReapStaleAgentRunsCommand';
+    public const STATUS = 'Netresearch\NrLlm\Command\AgentStatusCommand';
+    public const RUNTIME = 'Netresearch\NrLlm\Service\Agent\AgentRuntimeInterface';
+    public const CODEC = 'Netresearch\NrLlm\Service\Tool\AgentStateCodec';
+    public const MESSAGE = 'Netresearch\NrLlm\Service\Agent\Queue\AgentRunQueuedMessage';
+    public const BUS = 'Symfony\Component\Messenger\MessageBusInterface';
+    public const SERIALIZER = 'Symfony\Component\Messenger\Transport\Serialization\SerializerInterface';
+    public const REGISTRY = 'TYPO3\CMS\Core\Console\CommandRegistry';
+
+    public const STOCK_REAP = 'nrllm_runtime.nr_llm.reap';
+    public const STOCK_RUNS = 'nrllm_runtime.nr_llm.runs';
+    public const RUNS = 'nrllm_runtime.runs';
+
+    public function process(ContainerBuilder $container): void
+    {
+        if (!$container->hasDefinition(BuildFacts::class)) {
+            // Services.yaml of this package was not loaded, or somebody removed its services: nothing to take over with.
+            return;
+        }
+        $facts = ['nrLlm' => false, 'reap' => '', 'repository' => '', 'statusCommand' => '', 'senders' => []];
+        if (interface_exists(self::INTERFACE) && $container->has(self::INTERFACE)) {
+            $facts['nrLlm'] = true;
+            $facts['senders'] = $this->senders($container);
+            $this->addHelpers($container);
+            $facts['repository'] = $this->interceptRepository($container);
+            $facts['reap'] = $this->takeOverReap($container);
+            $facts['statusCommand'] = $this->addStatus($container);
+            $this->addWork($container);
+        } else {
+            $facts['reap'] = $facts['repository'] = 'nr_llm is not installed.';
+        }
+        $container->getDefinition(BuildFacts::class)->setArguments([$facts]);
+    }
+
+    /**
+     * Services that need nr_llm's or the messenger's, so that they exist only where those do.
+     */
+    private function addHelpers(ContainerBuilder $container): void
+    {
+        $this->add($container, Routing::class);
+        $this->add($container, WakeUps::class)
+            ->setArgument('$bus', $this->optional(self::BUS))
+            ->setArgument('$serializer', $this->optional(self::SERIALIZER));
+        $this->add($container, PayloadCheck::class)->setArgument('$codec', $this->optional(self::CODEC));
+        $this->add($container, Reaper::class);
+        $this->add($container, StatusReader::class);
+        $this->add($container, Doctor::class)
+            ->setArgument('$registry', $this->optional(self::REGISTRY))
+            ->setArgument('$runs', $this->optional(self::INTERFACE))
+            ->setArgument('$ours', $this->optional(self::RUNS))
+            ->setArgument('$factory', $this->optional(InterceptFactory::class));
+    }
+
+    /**
+     * @return string why it is not taken over, '' where it is
+     */
+    private function takeOverReap(ContainerBuilder $container): string
+    {
+        if (!$container->hasDefinition(self::REAP)) {
+            return sprintf('nr_llm has no service %s.', self::REAP);
+        }
+        $stock = $container->getDefinition(self::REAP);
+        // The original stays reachable under another name, for sites without the native runtime. Its tags would list it a second time.
+        $container->setDefinition(self::STOCK_REAP, (clone $stock)->setTags([])->setAutoconfigured(false)->setPublic(false));
+        $container->setDefinition(self::REAP, $this->command(ReapCommand::class, 'nrllm:agent:reap', ReapCommand::DESCRIPTION, true)
+            ->setArgument('$stock', new ServiceClosureArgument(new Reference(self::STOCK_REAP))));
+
+        return '';
+    }
+
+    /**
+     * A proxy of nr_llm's interface, written by Symfony while the container is dumped, that calls InterceptedRuns. No class of this
+     * package implements the interface: one method more in it would be a fatal error that takes the whole site down.
+     *
+     * @return string why it is not intercepted, '' where it is
+     */
+    private function interceptRepository(ContainerBuilder $container): string
+    {
+        if (!class_exists('Symfony\Component\VarExporter\ProxyHelper')
+            || !method_exists('Symfony\Component\VarExporter\ProxyHelper', 'generateLazyProxy')) {
+            return 'symfony/var-exporter 6.2 or newer is needed for a proxy of an interface.';
+        }
+        try {
+            // What Symfony will do when it dumps the container; there, a failure would take the site down.
+            \Symfony\Component\VarExporter\ProxyHelper::generateLazyProxy(null, [new \ReflectionClass(self::INTERFACE)]);
+        } catch (\Throwable $error) {
+            return 'No proxy of the interface can be made: ' . $error->getMessage();
+        }
+        $misfits = RepositoryShape::misfits(self::INTERFACE);
+        $problem = $misfits === [] ? '' : 'This release of nr_llm has another AgentRunRepositoryInterface: ' . implode(' ', $misfits);
+        $public = $container->hasAlias(self::INTERFACE)
+            ? $container->getAlias(self::INTERFACE)->isPublic()
+            : $container->getDefinition(self::INTERFACE)->isPublic();
+        if ($container->hasAlias(self::INTERFACE)) {
+            $inner = (string)$container->getAlias(self::INTERFACE);
+        } else {
+            $container->setDefinition(self::STOCK_RUNS, $container->getDefinition(self::INTERFACE)->setPublic(false));
+            $container->removeDefinition(self::INTERFACE);
+            $inner = self::STOCK_RUNS;
+        }
+        // With a problem the factory tells the log and hands nr_llm's own repository out.
+        $this->add($container, InterceptFactory::class)->setArgument('$inner', new Reference($inner))->setArgument('$problem', $problem);
+        $container->setDefinition(self::RUNS, (new Definition(self::INTERFACE))
+            ->setFactory([new Reference(InterceptFactory::class), 'create'])
+            ->setLazy(true));
+        $container->setAlias(self::INTERFACE, self::RUNS)->setPublic($public);
+
+        return $problem;
+    }
+
+    private function addStatus(ContainerBuilder $container): string
+    {
+        $name = $container->hasDefinition(self::STATUS) || $this->hasCommand($container, 'nrllm:agent:status')
+            ? 'nrllm:runtime:status'
+            : 'nrllm:agent:status';
+        $container->setDefinition(StatusCommand::class, $this->command(StatusCommand::class, $name, StatusCommand::DESCRIPTION, true));
+
+        return $name;
+    }
+
+    private function addWork(ContainerBuilder $container): void
+    {
+        if ($this->hasCommand($container, 'nrllm:agent:work') || !$container->has(self::RUNTIME)) {
+            return;
+        }
+        // Not schedulable: it runs until it is stopped, under supervisor or systemd.
+        $container->setDefinition(WorkCommand::class,
+            $this->command(WorkCommand::class, 'nrllm:agent:work', WorkCommand::DESCRIPTION, false)
+            ->setArgument('$runtime', new ServiceClosureArgument(new Reference(self::RUNTIME))));
+    }
+
+    private function hasCommand(ContainerBuilder $container, string $name): bool
+    {
+        foreach ($container->findTaggedServiceIds('console.command') as $tags) {
+            foreach ($tags as $tag) {
+                if (in_array($name, explode('|', (string)($tag['command'] ?? '')), true)) {
+                    return true;
+                }
+            }
+        }
+
+        return false;
+    }
+
+    /**
+     * The transports that messages can be sent to. Of TYPO3's own doctrine transport it is known which connection it opens; of another
+     * one it is not, so that is never written to directly.
+     *
+     * @return array<string, array{kind: string, queue: string, table: string}>
+     */
+    private function senders(ContainerBuilder $container): array
+    {
+        $senders = [];
+        foreach ($container->findTaggedServiceIds('messenger.sender') as $id => $tags) {
+            $definition = $container->findDefinition($id);
+            $class = (string)($definition->getClass() ?? $id);
+            $factory = $definition->getFactory();
+            $maker = is_array($factory) ? (string)(is_object($factory[0]) && !$factory[0] instanceof Reference ? '' : $factory[0]) : '';
+            $arguments = $definition->getArguments();
+            $options = $arguments['$options'] ?? $arguments[0] ?? [];
+            $options = is_array($options) ? $options : [];
+            $kind = 'other';
+            if ($maker === 'TYPO3\CMS\Core\Messenger\DoctrineTransportFactory') {
+                $kind = 'doctrine';
+            } elseif (ltrim($class, '\\') === 'Symfony\Component\Messenger\Transport\Sync\SyncTransport') {
+                $kind = 'sync';
+            }
+            foreach ($tags as $tag) {
+                $senders[(string)($tag['identifier'] ?? $tag['alias'] ?? $id)] = [
+                    'kind' => $kind,
+                    'queue' => is_string($options['queue_name'] ?? null) ? $options['queue_name'] : 'default',
+                    'table' => is_string($options['table_name'] ?? null) ? $options['table_name'] : 'sys_messenger_messages',
+                ];
+            }
+        }
+
+        return $senders;
+    }
+
+    private function command(string $class, string $name, string $description, bool $schedulable): Definition
+    {
+        return (new Definition($class))
+            ->setAutowired(true)
+            ->setAutoconfigured(false)
+            ->setPublic(true)
+            ->addTag('console.command', ['command' => $name, 'description' => $description, 'schedulable' => $schedulable]);
+    }
+
+    private function add(ContainerBuilder $container, string $class): Definition
+    {
+        return $container->setDefinition($class, (new Definition($class))->setAutowired(true)->setAutoconfigured(false)->setPublic(false));
+    }
+
+    private function optional(string $id): Reference
+    {
+        return new Reference($id, ContainerInterface::NULL_ON_INVALID_REFERENCE);
+    }
+}

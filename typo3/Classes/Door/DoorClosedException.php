@@ -1,0 +1,10 @@
+<?php
+
+declare(strict_types=1);
+
+namespace NrLlmRuntime\Typo3\Door;
+
+/**
+ * There is no way to the native runtime; the message says why and what to do.
+ */
+final class DoorClosedException extends \RuntimeException {}

@@ -1,0 +1,229 @@
+<?php
+
+declare(strict_types=1);
+
+namespace NrLlmRuntime\Typo3\Status;
+
+use NrLlmRuntime\Typo3\Command\ReapCommand;
+use NrLlmRuntime\Typo3\DependencyInjection\BuildFacts;
+use NrLlmRuntime\Typo3\Door\Door;
+use NrLlmRuntime\Typo3\Repository\InterceptedRuns;
+use NrLlmRuntime\Typo3\Repository\InterceptFactory;
+use NrLlmRuntime\Typo3\Settings\ConnectionSettings;
+use NrLlmRuntime\Typo3\Settings\RuntimeSettings;
+use NrLlmRuntime\Typo3\WakeUp\Routing;
+use NrLlmRuntime\Typo3\WakeUp\WakeUps;
+
+/**
+ * Checks that the installation works as the administrator believes it does. Most of what goes wrong here goes wrong silently: an
+ * override that was lost, a routing that executes runs twice, a key that was never created.
+ */
+final class Doctor
+{
+    public const OK = 'ok';
+    public const WARNING = 'warning';
+
+    /**
+     * @param object|null $registry TYPO3's CommandRegistry
+     * @param object|null $runs     what nr_llm is given as its repository
+     * @param object|null $ours     this package's proxy of it
+     */
+    public function __construct(
+        private readonly Door $door,
+        private readonly BuildFacts $facts,
+        private readonly Routing $routing,
+        private readonly WakeUps $wakeUps,
+        private readonly ConnectionSettings $connection,
+        private readonly RuntimeSettings $settings,
+        private readonly ?object $registry = null,
+        private readonly ?object $runs = null,
+        private readonly ?object $ours = null,
+        private readonly ?InterceptFactory $factory = null,
+    ) {}
+
+    /**
+     * @param array<string, mixed> $status of StatusReader
+     * @return list<array{check: string, level: string, text: string}>
+     */
+    public function checks(array $status): array
+    {
+        $path = $this->door->isOpen() ? 'Native runtime by ' . $this->door->path() . '.' : 'No native runtime, nr_llm\'s own PHP code.';
+        $checks = [
+            self::result('path', $this->door->isOpen(), $path . ' ' . implode(' ', $this->door->reasons())),
+            $this->command(),
+            $this->repository(),
+            $this->keeper(),
+            $this->routingCheck(),
+            $this->wakeUpsCheck(),
+        ];
+        if ($status['leaseKey'] !== null) {
+            $checks[] = self::result('key', $status['leaseKey'], $status['leaseKey']
+                ? 'The run table has a key that begins with (status, lease_expires).'
+                : 'The run table has no key (status, lease_expires): the reaper scans all running runs. Create it with `typo3 extension:setup` or the database analyser.');
+        }
+        if ($status['clockSkewMs'] !== null) {
+            $seconds = abs($status['clockSkewMs']) / 1000;
+            $checks[] = self::result('clock', $seconds <= 2.0 || $this->settings->clock() === RuntimeSettings::CLOCK_DATABASE, sprintf(
+                'The clocks of this host and of the database differ by %.1f s; the clock of the %s counts.',
+                $seconds,
+                $this->settings->clock() === RuntimeSettings::CLOCK_DATABASE ? 'database' : 'calling host',
+            ));
+        }
+        if ($status['stranded'] !== null) {
+            $checks[] = self::result('stranded', $status['stranded'] === 0, $status['stranded'] === 0
+                ? 'No queued run seems to have lost its wake-up.'
+                : sprintf('%d queued run(s) seem to have lost their wake-up: call nrllm:agent:reap with --wake-stranded=600.',
+                    $status['stranded']));
+        }
+        $checks[] = self::result('unleased', $status['unleasedRunning'] === 0, $status['unleasedRunning'] === 0
+            ? 'Every running run has a lease.'
+            : sprintf('%d running run(s) without a lease: no reaper will ever find them (runs of an older release, or given up).',
+                $status['unleasedRunning']));
+        $checks[] = $status['liveWorkers'] === null
+            ? self::result('workers', true, 'Workers are not judged: this release of nr_llm does not record them.')
+            : self::result('workers', $status['liveWorkers'] > 0, sprintf('%d live worker(s).', $status['liveWorkers']));
+        foreach ($this->settings->problems() as $problem) {
+            $checks[] = self::result('settings', false, $problem);
+        }
+        foreach ($this->connection->initCommandFindings() as $finding) {
+            $checks[] = self::result('init-commands', false, $finding);
+        }
+
+        return $checks;
+    }
+
+    /**
+     * @return array<string, string> component => version, '' where it is not known
+     */
+    public function versions(string $server): array
+    {
+        return [
+            'package' => self::package('nrllm-runtime/typo3'),
+            'runtime' => $this->door->version(),
+            'nr_llm' => self::package('netresearch/nr-llm'),
+            'typo3' => class_exists('TYPO3\CMS\Core\Information\Typo3Version')
+                ? (new \TYPO3\CMS\Core\Information\Typo3Version())->getVersion() : '',
+            'php' => PHP_VERSION,
+            'server' => $server,
+        ];
+    }
+
+    /**
+     * @return array{check: string, level: string, text: string}
+     */
+    private function command(): array
+    {
+        if (!$this->facts->reapIsTakenOver()) {
+            return self::result('command', false, 'nrllm:agent:reap is not taken over: ' . $this->facts->reapProblem());
+        }
+        try {
+            // What TYPO3 runs under that name, which is what counts.
+            $command = $this->registry !== null && method_exists($this->registry, 'get') ? $this->registry->get('nrllm:agent:reap') : null;
+        } catch (\Throwable $error) {
+            return self::result('command', false, 'nrllm:agent:reap cannot be made: ' . $error->getMessage());
+        }
+        if ($command !== null && !$command instanceof ReapCommand) {
+            return self::result('command', false, sprintf('nrllm:agent:reap is %s: another extension has taken it.', $command::class));
+        }
+
+        return self::result('command', true, 'nrllm:agent:reap is this package\'s.');
+    }
+
+    /**
+     * @return array{check: string, level: string, text: string}
+     */
+    private function repository(): array
+    {
+        if (!$this->facts->repositoryIsIntercepted()) {
+            return self::result('repository', false, 'nr_llm\'s run repository is not intercepted: ' . $this->facts->repositoryProblem());
+        }
+        if ($this->runs !== $this->ours) {
+            return self::result('repository', true,
+                sprintf('nr_llm\'s run repository is intercepted, and %s of another extension stands in front.',
+                get_debug_type($this->runs)));
+        }
+        try {
+            // What a worker is given. The proxy cannot be asked: what is behind it does not have the type it promises.
+            $given = $this->factory?->create();
+        } catch (\Throwable $error) {
+            return self::result('repository', false, 'nr_llm\'s run repository cannot be made: ' . $error->getMessage());
+        }
+        if ($given instanceof InterceptedRuns) {
+            return self::result('repository', true, 'nr_llm\'s run repository is intercepted.');
+        }
+
+        return self::result('repository', false, $this->door->isOpen()
+            ? 'nr_llm\'s run repository is its own: the runtime refuses the settings (see the log).'
+            : 'nr_llm\'s run repository is its own: there is no native runtime.');
+    }
+
+    /**
+     * @return array{check: string, level: string, text: string}
+     */
+    private function keeper(): array
+    {
+        if (!$this->settings->keepsLeases()) {
+            return self::result('keeper', true,
+                'Leases are renewed at step boundaries only, with nr_llm\'s own length (setting "keeper" is off).');
+        }
+
+        return self::result('keeper', true, sprintf(
+            'Leases of %d s are kept in the background, for at most %d s without a step and %d s in all.',
+            $this->settings->leaseSeconds(),
+            $this->settings->maxSilentSeconds(),
+            $this->settings->maxSeconds(),
+        ));
+    }
+
+    /**
+     * @return array{check: string, level: string, text: string}
+     */
+    private function routingCheck(): array
+    {
+        $trap = $this->routing->trap();
+        if ($trap !== '') {
+            return self::result('routing', false, $trap);
+        }
+        $names = $this->routing->transports();
+        foreach ($names as $name) {
+            if ($this->routing->sender($name) === null) {
+                return self::result('routing', false, sprintf('The transport "%s" is not registered: wake-ups cannot be sent.', $name));
+            }
+        }
+
+        return self::result('routing', !$this->routing->isSynchronous(), $this->routing->isSynchronous()
+            ? 'The message of queued runs is handled synchronously: runs execute in the process that queues or reaps them.'
+            : sprintf('The message of queued runs goes to "%s"%s.', implode('", "', $names), $this->routing->isConfigured()
+                ? ' (extension setting)' : ''));
+    }
+
+    /**
+     * @return array{check: string, level: string, text: string}
+     */
+    private function wakeUpsCheck(): array
+    {
+        $atomic = $this->wakeUps->mode() === WakeUps::OUTBOX;
+
+        return self::result('wake-ups', $atomic, $this->wakeUps->reason()
+            . ($atomic || $this->wakeUps->mode() === WakeUps::NONE ? '' : ' They cannot be atomic.'));
+    }
+
+    private static function package(string $name): string
+    {
+        try {
+            return class_exists('Composer\InstalledVersions') && \Composer\InstalledVersions::isInstalled($name)
+                ? (string)\Composer\InstalledVersions::getPrettyVersion($name)
+                : '';
+        } catch (\Throwable) {
+            return '';
+        }
+    }
+
+    /**
+     * @return array{check: string, level: string, text: string}
+     */
+    private static function result(string $check, bool $ok, string $text): array
+    {
+        return ['check' => $check, 'level' => $ok ? self::OK : self::WARNING, 'text' => $text];
+    }
+}

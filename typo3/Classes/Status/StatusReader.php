@@ -1,0 +1,138 @@
+<?php
+
+declare(strict_types=1);
+
+namespace NrLlmRuntime\Typo3\Status;
+
+use Doctrine\DBAL\Exception\InvalidFieldNameException;
+use Doctrine\DBAL\Exception\TableNotFoundException;
+use NrLlmRuntime\Typo3\Door\Door;
+use NrLlmRuntime\Typo3\Settings\ConnectionSettings;
+use TYPO3\CMS\Core\Database\ConnectionPool;
+
+/**
+ * The numbers of the run table: the runtime's where there is one, else by plain SQL, so that the status tells as much as it can on
+ * every path. No payload is read.
+ */
+final class StatusReader
+{
+    private const WORKERS = 'tx_nrllm_worker_heartbeat';
+
+    public function __construct(private readonly Door $door, private readonly ConnectionPool $connections) {}
+
+    /**
+     * @return array{
+     *     counts: array<string, int>, deadLetters: array<string, int>, expiredLeases: int, unleasedRunning: int, oldestLease: ?int,
+     *     oldestQueuedSeconds: ?int, unknownQueueWait: int, stranded: ?int, clockSkewMs: ?int, leaseKey: ?bool, server: string,
+     *     isolation: string, liveWorkers: ?int
+     * } null where this path or this release of nr_llm cannot tell
+     * @throws \Throwable where the database cannot be asked
+     */
+    public function read(string $transport, int $workerMaxAge, ?int $now = null): array
+    {
+        $now ??= time();
+        $status = $this->door->isOpen() ? $this->native() : $this->bySql($now);
+        $status['unknownQueueWait'] = $this->unknownQueueWait();
+        $status['liveWorkers'] = $this->liveWorkers($transport, $now, $workerMaxAge);
+
+        return $status;
+    }
+
+    /**
+     * @return array<string, mixed>
+     */
+    private function native(): array
+    {
+        $native = $this->door->runtime()->status();
+
+        return [
+            'counts' => $native['counts'],
+            'deadLetters' => $native['deadLetters'],
+            'expiredLeases' => $native['expiredLeases'],
+            'unleasedRunning' => $native['unleasedRunning'],
+            'oldestLease' => $native['oldestLease'],
+            'oldestQueuedSeconds' => $native['oldestQueuedSeconds'],
+            'stranded' => $native['stranded'],
+            'clockSkewMs' => $native['clockSkewMs'],
+            'leaseKey' => $native['leaseKey'],
+            'server' => $native['server'],
+            'isolation' => $native['isolation'],
+        ];
+    }
+
+    /**
+     * @return array<string, mixed>
+     */
+    private function bySql(int $now): array
+    {
+        $numbers = static fn(array $pairs): array => array_map('intval', $pairs);
+        $oldest = $this->one("SELECT MIN(lease_expires) FROM %s WHERE status = 'running' AND lease_expires > 0");
+        $queued = $this->one("SELECT MIN(tstamp) FROM %s WHERE status = 'queued'");
+
+        return [
+            'counts' => $numbers($this->pairs('SELECT status, COUNT(*) FROM %s GROUP BY status')),
+            'deadLetters' => $numbers($this->pairs("SELECT termination_reason, COUNT(*) FROM %s WHERE status = 'failed' GROUP BY termination_reason")),
+            'expiredLeases' => (int)$this->one("SELECT COUNT(*) FROM %s WHERE status = 'running' AND lease_expires > 0 AND lease_expires < ?", [$now]),
+            'unleasedRunning' => (int)$this->one("SELECT COUNT(*) FROM %s WHERE status = 'running' AND lease_expires = 0"),
+            'oldestLease' => $oldest === null ? null : (int)$oldest,
+            'oldestQueuedSeconds' => $queued === null ? null : max(0, $now - (int)$queued),
+            'stranded' => null,
+            'clockSkewMs' => null,
+            'leaseKey' => null,
+            'server' => '',
+            'isolation' => '',
+        ];
+    }
+
+    /**
+     * Queued runs of which it is not known since when: where the column exists and nobody has filled it.
+     */
+    private function unknownQueueWait(): int
+    {
+        try {
+            return (int)$this->one("SELECT COUNT(*) FROM %s WHERE status = 'queued' AND queued_at = 0");
+        } catch (InvalidFieldNameException) {
+            return 0;
+        }
+    }
+
+    /**
+     * @return int|null null: this release of nr_llm does not record its workers
+     */
+    private function liveWorkers(string $transport, int $now, int $maxAge): ?int
+    {
+        try {
+            $connection = $this->connections->getConnectionForTable(self::WORKERS);
+
+            return (int)$connection->executeQuery(
+                'SELECT COUNT(*) FROM ' . $connection->quoteIdentifier(self::WORKERS)
+                    . ' WHERE transport = ? AND last_seen >= ? AND last_seen <= ?',
+                [$transport, max(0, $now - $maxAge), $now],
+            )->fetchOne();
+        } catch (TableNotFoundException) {
+            return null;
+        }
+    }
+
+    /**
+     * @param list<int> $parameters
+     */
+    private function one(string $sql, array $parameters = []): mixed
+    {
+        $connection = $this->connections->getConnectionForTable(ConnectionSettings::RUN_TABLE);
+        $value = $connection->executeQuery(sprintf($sql, $connection->quoteIdentifier(ConnectionSettings::RUN_TABLE)),
+            $parameters)->fetchOne();
+
+        return $value === false ? null : $value;
+    }
+
+    /**
+     * @return array<string, mixed>
+     */
+    private function pairs(string $sql): array
+    {
+        $connection = $this->connections->getConnectionForTable(ConnectionSettings::RUN_TABLE);
+
+        return $connection->executeQuery(sprintf($sql, $connection->quoteIdentifier(ConnectionSettings::RUN_TABLE)))->fetchAllKeyValue();
+    }
+}

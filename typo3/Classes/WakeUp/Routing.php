@@ -1,0 +1,134 @@
+<?php
+
+declare(strict_types=1);
+
+namespace NrLlmRuntime\Typo3\WakeUp;
+
+use NrLlmRuntime\Typo3\DependencyInjection\BuildFacts;
+use NrLlmRuntime\Typo3\DependencyInjection\TakeoverPass;
+use NrLlmRuntime\Typo3\Settings\RuntimeSettings;
+
+/**
+ * Where nr_llm's message goes: the extension setting `transport`, else what TYPO3's routing names for the message itself, else what it
+ * names for everything ('*').
+ */
+final class Routing
+{
+    public function __construct(private readonly BuildFacts $facts, private readonly RuntimeSettings $settings) {}
+
+    /**
+     * The transports that a wake-up is sent to; empty where the routing names none and the message is handled on the spot.
+     *
+     * @return list<string>
+     */
+    public function transports(): array
+    {
+        $configured = $this->settings->transport();
+        if ($configured !== '') {
+            return [$configured];
+        }
+        $own = $this->named(false);
+
+        return $own !== [] ? $own : $this->named(true);
+    }
+
+    public function isConfigured(): bool
+    {
+        return $this->settings->transport() !== '';
+    }
+
+    /**
+     * @return array{kind: string, queue: string, table: string}|null null: no such transport
+     */
+    public function sender(string $name): ?array
+    {
+        return $this->facts->senders()[$name] ?? null;
+    }
+
+    /**
+     * Whether a wake-up makes the run execute in the process that sends it.
+     */
+    public function isSynchronous(): bool
+    {
+        foreach ($this->transports() as $name) {
+            if (($this->sender($name)['kind'] ?? '') === 'sync') {
+                return true;
+            }
+        }
+
+        return $this->transports() === [];
+    }
+
+    /**
+     * TYPO3 13: '*' is not a fallback there. With a transport for the message and '*' on the synchronous one, nr_llm's own dispatches go to
+     * both: the run executes at once in the dispatching process, and is queued as well.
+     *
+     * @return string what is wrong and how to mend it, '' where nothing is
+     */
+    public function trap(): string
+    {
+        $own = $this->named(false);
+        $all = array_diff($this->named(true), $own);
+        $inProcess = array_filter($all, fn(string $name): bool => ($this->sender($name)['kind'] ?? '') === 'sync');
+        if ($own === [] || $inProcess === [] || $this->majorVersion() >= 14) {
+            return '';
+        }
+
+        return sprintf(
+            'The routing sends %s to "%s" and, by \'*\', to "%s" too: a run that nr_llm queues executes at once in the process that queues it, '
+            . 'and the message for the worker finds nothing to do. Put unset($GLOBALS[\'TYPO3_CONF_VARS\'][\'SYS\'][\'messenger\'][\'routing\'][\'*\']); '
+            . 'into config/system/additional.php and route other messages by name.',
+            substr(strrchr(TakeoverPass::MESSAGE, '\\') ?: '', 1),
+            implode('", "', $own),
+            implode('", "', $inProcess),
+        );
+    }
+
+    /**
+     * @return list<string>
+     */
+    private function named(bool $byWildcard): array
+    {
+        $routing = $GLOBALS['TYPO3_CONF_VARS']['SYS']['messenger']['routing'] ?? [];
+        if (!is_array($routing)) {
+            return [];
+        }
+        $names = [];
+        foreach ($byWildcard ? ['*'] : $this->types() as $type) {
+            $targets = $routing[$type] ?? [];
+            foreach (is_array($targets) ? $targets : [$targets] as $target) {
+                if (is_string($target) && $target !== '' && !in_array($target, $names, true)) {
+                    $names[] = $target;
+                }
+            }
+        }
+
+        return $names;
+    }
+
+    /**
+     * The keys under which the routing may name the message, the most specific first; as the messenger lists them.
+     *
+     * @return list<string>
+     */
+    private function types(): array
+    {
+        $class = TakeoverPass::MESSAGE;
+        $types = [$class];
+        if (class_exists($class)) {
+            $types = array_merge($types, array_values(class_parents($class)), array_values(class_implements($class)));
+        }
+        for ($namespace = $class; ($end = strrpos($namespace, '\\')) !== false;) {
+            $namespace = substr($namespace, 0, $end);
+            $types[] = $namespace . '\*';
+        }
+
+        return $types;
+    }
+
+    private function majorVersion(): int
+    {
+        return class_exists('TYPO3\CMS\Core\Information\Typo3Version') ? (new \TYPO3\CMS\Core\Information\Typo3Version())->getMajorVersion()
+            : 13;
+    }
+}

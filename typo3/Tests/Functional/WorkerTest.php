@@ -1,0 +1,190 @@
+<?php
+
+declare(strict_types=1);
+
+namespace NrLlmRuntime\Typo3\Tests\Functional;
+
+use NrLlmRuntime\Typo3\Tests\Support\Process;
+use NrLlmRuntime\Typo3\Tests\Support\SiteTestCase;
+
+/**
+ * Whole worker processes: nrllm:agent:work, and what a kill leaves behind.
+ */
+final class WorkerTest extends SiteTestCase
+{
+    private string $prepare;
+
+    protected function setUp(): void
+    {
+        parent::setUp();
+        $this->prepare = (string)tempnam(sys_get_temp_dir(), 'nrllm');
+    }
+
+    protected function tearDown(): void
+    {
+        unlink($this->prepare);
+        parent::tearDown();
+    }
+
+    public function testItRunsDueRunsOneAfterTheOtherAndEndsAtTheLimit(): void
+    {
+        $runs = [$this->db->run(), $this->db->run(), $this->db->run()];
+        $notYet = $this->db->run(['requeue_count' => 2, 'tstamp' => time()]);
+        [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:work', '--limit=3', '-v']);
+        self::assertSame(0, $code, $output . $errors);
+        self::assertStringContainsString("\n [OK] Ran 3 agent run(s).\n", $output);
+        foreach ($runs as $uid) {
+            self::assertSame('completed', $this->db->row($uid)['status']);
+        }
+        self::assertSame('queued', $this->db->row($notYet)['status'], 'its backoff is not over');
+    }
+
+    public function testItEndsAfterItsTimeAndWaitsForWork(): void
+    {
+        $began = microtime(true);
+        [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:work', '--time-limit=1',
+            '--sleep=0']);
+        self::assertSame(0, $code, $output . $errors);
+        self::assertStringContainsString('Ran 0 agent run(s).', $output);
+        self::assertGreaterThanOrEqual(1.0, microtime(true) - $began);
+    }
+
+    public function testItEndsWhenMemoryIsShort(): void
+    {
+        $this->db->run();
+        $second = $this->db->run();
+        [$code, $output] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:work', '--memory-limit=1M']);
+        self::assertSame(0, $code, $output);
+        self::assertStringContainsString('Ran 1 agent run(s).', $output);
+        self::assertSame('queued', $this->db->row($second)['status']);
+    }
+
+    public function testARunThatCannotRunDoesNotHoldTheOthersUp(): void
+    {
+        for ($i = 0; $i < 15; $i++) {
+            $this->db->run(['queued_request' => 'nrv1:garbage', 'crdate' => time() - 7200 + $i]);
+        }
+        $good = $this->db->run();
+        [$code, $output] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:work', '--limit=1', '--time-limit=20']);
+        self::assertSame(0, $code, $output);
+        self::assertSame('completed', $this->db->row($good)['status']);
+        self::assertStringContainsString('Ran 1 agent run(s).', $output);
+    }
+
+    public function testItStopsOnSigtermAndSigintAfterTheRunUnderWay(): void
+    {
+        foreach ([SIGTERM, SIGINT] as $signal) {
+            $first = $this->db->run(['crdate' => 1]);
+            $second = $this->db->run(['crdate' => 2]);
+            $this->prepare('usleep(300000);');
+            [$process, $pipes] = $this->start(['nrllm:agent:work']);
+            self::eventually(fn(): bool => $this->db->row($first)['status'] === 'running', 30, 'the first run begins');
+            proc_terminate($process, $signal);
+            $output = (string)stream_get_contents($pipes[1]);
+            self::assertSame(0, proc_close($process), $output);
+            self::assertStringContainsString('Ran 1 agent run(s).', $output);
+            self::assertSame('completed', $this->db->row($first)['status']);
+            self::assertSame('queued', $this->db->row($second)['status']);
+            $this->db->pdo->exec('DELETE FROM tx_nrllm_agentrun');
+        }
+    }
+
+    public function testManyWorkersShareTheRuns(): void
+    {
+        for ($i = 0; $i < 12; $i++) {
+            $this->db->run();
+        }
+        $this->prepare('usleep(10000);');
+        $workers = [];
+        for ($i = 0; $i < 3; $i++) {
+            $workers[] = $this->start(['nrllm:agent:work', '--time-limit=4', '--sleep=0', '-v']);
+        }
+        $ran = [];
+        foreach ($workers as [$process, $pipes]) {
+            $output = (string)stream_get_contents($pipes[1]);
+            self::assertSame(0, proc_close($process), $output);
+            preg_match_all('/^ran +(\S+)/m', $output, $found);
+            $ran = array_merge($ran, $found[1]);
+        }
+        self::assertCount(12, $ran);
+        self::assertCount(12, array_unique($ran), 'no run twice');
+        self::assertSame(12, $this->db->one("SELECT COUNT(*) FROM tx_nrllm_agentrun WHERE status = 'completed'"));
+    }
+
+    public function testAWorkerSurvivesACallLongerThanItsLease(): void
+    {
+        $this->db->configure(['leaseSeconds' => '3']);
+        $uid = $this->db->run();
+        $this->prepare('$until = microtime(true) + 8; while (microtime(true) < $until) { usleep(8000000); }', 1);
+        [$process, $pipes] = $this->start(['nrllm:agent:work', '--limit=1']);
+        self::eventually(fn(): bool => $this->db->row($uid)['status'] === 'running', 30, 'the run begins');
+        while (proc_get_status($process)['running']) {
+            [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:reap']);
+            self::assertSame(0, $code, $errors);
+            self::assertStringContainsString('Reaped 0 stale run(s)', $output, 'reaped under a living worker');
+            usleep(300000);
+        }
+        self::assertStringContainsString('Ran 1 agent run(s).', (string)stream_get_contents($pipes[1]));
+        proc_close($process);
+        self::assertSame('completed', $this->db->row($uid)['status']);
+        self::assertSame(0, $this->db->row($uid)['requeue_count']);
+    }
+
+    public function testTheRunOfAKilledWorkerIsReapedWithinSeconds(): void
+    {
+        $this->db->configure(['leaseSeconds' => '3']);
+        $uid = $this->db->run();
+        $this->prepare('usleep(60000000);');
+        [$process] = $this->start(['nrllm:agent:work']);
+        self::eventually(fn(): bool => $this->db->row($uid)['status'] === 'running', 30, 'the run begins');
+        proc_terminate($process, SIGKILL);
+        $killed = microtime(true);
+        self::eventually(function () use ($uid): bool {
+            $this->command('nrllm:agent:reap')->run(new \Symfony\Component\Console\Input\ArrayInput([]),
+                new \Symfony\Component\Console\Output\NullOutput());
+
+            return $this->db->row($uid)['status'] === 'queued';
+        }, 6, 'the dead worker\'s run is requeued');
+        self::assertLessThan(6.0, microtime(true) - $killed);
+        self::assertSame(1, $this->db->one('SELECT COUNT(*) FROM sys_messenger_messages'));
+        proc_close($process);
+    }
+
+    public function testBadOptionsAndAMissingRuntime(): void
+    {
+        foreach ([
+            ['--limit=0', 'The --limit option must be a positive integer.'],
+            ['--time-limit=x', 'The --time-limit option must be a positive integer.'],
+            ['--memory-limit=lots', 'The --memory-limit option must be a size, as 256M.'],
+            ['--sleep=-1', 'The --sleep option must be a number of seconds, 0 or more.'],
+        ] as [$option, $message]) {
+            [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:work', $option]);
+            self::assertSame([2, "\n [ERROR] $message\n\n", ''], [$code, $output, $errors], $option);
+        }
+        [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:work'], [], false);
+        self::assertSame([1, ''], [$code, $output]);
+        self::assertStringContainsString('[ERROR] nrllm:agent:work needs the native runtime. The PHP extension nrllm_runtime is not loaded.', $errors);
+        $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default']['port'] = 1;
+        [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:work']);
+        self::assertSame([1, ''], [$code, $output]);
+        self::assertStringContainsString('[ERROR] The worker ends: ', $errors);
+    }
+
+    /**
+     * PHP code that stands for a provider call, run at every step.
+     */
+    private function prepare(string $step, int $steps = 2): void
+    {
+        file_put_contents($this->prepare, '<?php \Netresearch\NrLlm\Service\Agent\AgentRuntime::$steps = ' . $steps
+            . '; \Netresearch\NrLlm\Service\Agent\AgentRuntime::$step = static function (): void { ' . $step . ' };');
+    }
+
+    /**
+     * @param list<string> $arguments
+     * @return array{resource, array<int, resource>}
+     */
+    private function start(array $arguments): array
+    {
+        return Process::start([dirname(__DIR__) . '/Support/console.php', ...$arguments], ['NRLLM_TYPO3_PREPARE' => $this->prepare]);
+    }
+}
