@@ -14,12 +14,15 @@ use ext_php_rs::zend::{ClassEntry, ExecutorGlobals, ce};
 use super::convert::ThrowableArg;
 use crate::run::failure::{self, Failure, KnownType, Throwable};
 
-/// The name of a known type as the engine's table of classes has it: in lower case. Interned at module start.
+/// A known type, as the engine knows it.
 struct Name {
+    /// Its name as the engine's table of classes has it: in lower case. Interned at module start.
     key: AtomicPtr<zend_string>,
+    /// The class or interface, once it was found: a class that is there stays until the request ends.
+    found: AtomicPtr<ClassEntry>,
 }
 
-static NAMES: [Name; KnownType::ALL.len()] = [const { Name { key: AtomicPtr::new(null_mut()) } }; 6];
+static NAMES: [Name; KnownType::ALL.len()] = [const { Name { key: AtomicPtr::new(null_mut()), found: AtomicPtr::new(null_mut()) } }; 6];
 
 /// Interns the names, at module start.
 pub(super) fn prepare() {
@@ -29,9 +32,21 @@ pub(super) fn prepare() {
     }
 }
 
+/// Forgets the classes that an earlier request found: the engine has freed them. At the start and not at the end, since the end of another
+/// extension may still run user code (a session's save handler) after ours.
+pub(super) fn request_started() {
+    for name in &NAMES {
+        name.found.store(null_mut(), Ordering::Release);
+    }
+}
+
 impl Name {
     /// The class or interface, if it is loaded. Looked up in the engine's table itself: nothing is autoloaded, whatever is registered.
     fn class(&self, loaded: *const ZendHashTable) -> Option<&'static ClassEntry> {
+        // SAFETY: found in this request, and forgotten before the next one.
+        if let Some(class) = unsafe { self.found.load(Ordering::Acquire).as_ref() } {
+            return Some(class);
+        }
         let key = self.key.load(Ordering::Acquire);
         if key.is_null() {
             return None;
@@ -40,7 +55,11 @@ impl Name {
         // request, and is used on the PHP thread during one.
         let class: &ClassEntry = unsafe { zend_hash_find(loaded, key).as_ref()?.value.ptr.cast::<ClassEntry>().as_ref()? };
         // One that is still being put together is no type yet.
-        (class.ce_flags & ZEND_ACC_LINKED != 0).then_some(class)
+        if class.ce_flags & ZEND_ACC_LINKED == 0 {
+            return None;
+        }
+        self.found.store(ptr::from_ref(class).cast_mut(), Ordering::Release);
+        Some(class)
     }
 }
 
