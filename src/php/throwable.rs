@@ -42,13 +42,14 @@ pub(super) fn request_started() {
 
 impl Name {
     /// The class or interface, if it is loaded. Looked up in the engine's table itself: nothing is autoloaded, whatever is registered.
-    fn class(&self, loaded: *const ZendHashTable) -> Option<&'static ClassEntry> {
+    fn class(&self) -> Option<&'static ClassEntry> {
         // SAFETY: found in this request, and forgotten before the next one.
         if let Some(class) = unsafe { self.found.load(Ordering::Acquire).as_ref() } {
             return Some(class);
         }
         let key = self.key.load(Ordering::Acquire);
-        if key.is_null() {
+        let loaded = ExecutorGlobals::get().class_table;
+        if key.is_null() || loaded.is_null() {
             return None;
         }
         // SAFETY: an interned string that lives as long as the module; the table maps names to class entries, which live as long as the
@@ -75,11 +76,7 @@ impl Object {
 impl Throwable for Object {
     fn known_type(&self) -> Option<KnownType> {
         let class = self.object()?.get_class_entry();
-        let loaded = ExecutorGlobals::get().class_table;
-        if loaded.is_null() {
-            return None;
-        }
-        let is = |name: &Name| name.class(loaded).is_some_and(|known| class.instance_of(known));
+        let is = |name: &Name| name.class().is_some_and(|known| class.instance_of(known));
         KnownType::ALL.into_iter().zip(&NAMES).find(|(_, name)| is(name)).map(|(known, _)| known)
     }
 
@@ -93,7 +90,7 @@ impl Throwable for Object {
     fn last_attempt(self) -> Option<Self> {
         let errors = call_public(self.object()?, "getattempterrors")?;
         let list = errors.dereference().array()?;
-        if !list.has_sequential_keys() {
+        if !is_list(list) {
             return None;
         }
         let last = list.get_index(i64::try_from(list.len()).ok()?.checked_sub(1)?)?.dereference();
@@ -107,6 +104,16 @@ impl Throwable for Object {
         let error = error.dereference();
         error.object().filter(|object| object.instance_of(ce::throwable())).map(|_| Self(error.shallow_clone()))
     }
+}
+
+/// Has the array the keys 0, 1, 2 and so on, in this order?
+fn is_list(array: &ZendHashTable) -> bool {
+    /// `HASH_FLAG_PACKED`: the array has no keys but its positions.
+    const PACKED: u32 = 1 << 2;
+    // SAFETY: the flags of a table are always initialised.
+    let packed = unsafe { array.u.flags } & PACKED != 0;
+    // As many elements as places are in use: without holes.
+    (packed && array.nNumUsed == array.nNumOfElements) || array.has_sequential_keys()
 }
 
 /// The slot of a declared property, as class `base` knows it. `None` for one that is static, or not set.
