@@ -201,7 +201,7 @@ pub(super) async fn insert(
     let (created, available, mut times) = match available {
         Available::AtOnce => {
             let now = utc(context.time_sql());
-            (now.clone(), now, vec![Value::from(context.at_now()); 2])
+            (now.clone(), now, vec![Value::from(context.at_now()), Value::from(context.at_now())])
         }
         Available::AfterRequeue(delay_ms) => {
             let delay = i64::try_from(delay_ms.div_ceil(1_000)).unwrap_or(i64::MAX);

@@ -212,9 +212,10 @@ fn version_of(endpoint: &Endpoint) -> String {
 #[expect(clippy::zombie_processes, reason = "the process is waited for by its id, in `end`")]
 fn start_once(options: &[&str]) -> Result<(Process, Endpoint), String> {
     let mysql = wants_mysql();
+    // Before there is a folder that somebody would have to remove: this may panic.
+    let template = template(mysql);
     let folder = new_folder();
     let data = folder.join("data");
-    let template = template(mysql);
     let copied = Command::new("cp").arg("-a").arg(template).arg(&data).status().expect("cp runs");
     assert!(copied.success(), "the data folder is copied");
 
