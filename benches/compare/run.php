@@ -133,6 +133,14 @@ foreach (['unloaded', 'plain', 'serverError'] as $family) {
 note('classification');
 $families = ['unloaded', 'plain', 'connection', 'network', 'configuration', 'auth', 'rateLimit', 'serverError', 'clientError', 'circuitOpen', 'chain'];
 $pure = array_values(array_diff(array_keys(variants()), ['doctrine', 'limit']));
+foreach ($workers as $worker) {
+    $worker->close();
+}
+// Fresh ones: in these none of the known classes is loaded yet.
+$workers = [];
+foreach ($pure as $variant) {
+    $workers[$variant] = new Worker($variant, $server, $database);
+}
 foreach ($families as $family) {
     $samples = [];
     for ($round = 0; $round < 5; $round++) {
