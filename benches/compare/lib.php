@@ -117,7 +117,7 @@ final class Worker
         $command = $variant === 'limit'
             ? [getenv('NRLLM_BENCH_LIMIT'), ...$where]
             : [...self::php($variant), __DIR__ . '/worker.php', $variant, ...$where];
-        $this->process = proc_open([...$wrapper, ...$command], [['pipe', 'r'], ['pipe', 'w'], $errors === null ? STDERR : ['file', $errors, 'w']], $this->pipes);
+        $this->process = proc_open([...$wrapper, ...$command], [['pipe', 'r'], ['pipe', 'w'], ...($errors === null ? [] : [['file', $errors, 'w']])], $this->pipes);
         $this->line('ready');
     }
 

@@ -99,7 +99,6 @@ foreach (MODES as $mode => $flush) {
             foreach (in_turn(array_keys($workers), $round + 1) as $variant) {
                 if ($prepare !== null) {
                     $server->run($prepare);
-                    $server->settle();
                 }
                 $sample = sample($server, $workers[$variant], sprintf($command, 1_800_000_000 + ($round + 2) * 1_000), $own);
                 $expected = $operation === 'renew lost' ? 0 : $batch;
@@ -133,11 +132,19 @@ foreach (['unloaded', 'plain', 'serverError'] as $family) {
 note('classification');
 $families = ['unloaded', 'plain', 'connection', 'network', 'configuration', 'auth', 'rateLimit', 'serverError', 'clientError', 'circuitOpen', 'chain'];
 $pure = array_values(array_diff(array_keys(variants()), ['doctrine', 'limit']));
+foreach ($workers as $worker) {
+    $worker->close();
+}
+// Fresh ones: in these none of the known classes is loaded yet.
+$workers = [];
+foreach ($pure as $variant) {
+    $workers[$variant] = new Worker($variant, $server, $database);
+}
 foreach ($families as $family) {
     $samples = [];
     for ($round = 0; $round < 5; $round++) {
         foreach (in_turn($pure, $round) as $variant) {
-            $samples[$variant][] = $workers[$variant]->ask("classify {$plan['classify']} $family")['p50'];
+            $samples[$variant][] = $workers[$variant]->ask('classify ' . ($variant === 'ffi' ? intdiv($plan['classify'], 50) : $plan['classify']) . " $family")['p50'];
         }
     }
     foreach ($samples as $variant => $times) {

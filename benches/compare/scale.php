@@ -80,7 +80,7 @@ foreach (['without key' => null, 'with key' => 'ALTER TABLE tx_nrllm_agentrun AD
         note("50 live workers, reapers: $reapers, $key");
         $prepare();
         $beats = proc_open([...Worker::php('module'), __DIR__ . '/beats.php', $server->socket, $server->user, $server->password, $database, 'tx_nrllm_agentrun', '100', ...array_map('strval', $owned)],
-            [['pipe', 'r'], ['pipe', 'w'], STDERR], $pipes);
+            [['pipe', 'r'], ['pipe', 'w']], $pipes);
         fgets($pipes[1]);
         $two = $reapers === 'none' ? [] : [new Worker($reapers, $server, $database), new Worker($reapers, $server, $database)];
         $before = $server->counters();

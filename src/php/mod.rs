@@ -47,7 +47,10 @@ unsafe extern "C" fn startup(_type: i32, _module: i32) -> i32 {
 ///
 /// Called by the engine alone, on the PHP thread.
 unsafe extern "C" fn request_startup(_type: i32, _module: i32) -> i32 {
-    let _ = catch_unwind(sensitive::mark_once);
+    let _ = catch_unwind(|| {
+        throwable::request_started();
+        sensitive::mark_once();
+    });
     0
 }
 

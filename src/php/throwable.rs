@@ -5,45 +5,62 @@ use std::ptr::{self, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ext_php_rs::ffi::{
-    ZEND_ACC_PUBLIC, ZEND_ACC_STATIC, zend_call_known_function, zend_class_entry, zend_function, zend_hash_str_find, zend_lookup_class_ex,
-    zend_property_info, zend_string,
+    ZEND_ACC_LINKED, ZEND_ACC_PUBLIC, ZEND_ACC_STATIC, zend_call_known_function, zend_class_entry, zend_function, zend_hash_find,
+    zend_hash_str_find, zend_property_info, zend_string,
 };
-use ext_php_rs::types::{ZendObject, ZendStr, Zval};
+use ext_php_rs::types::{ZendHashTable, ZendObject, ZendStr, Zval};
 use ext_php_rs::zend::{ClassEntry, ExecutorGlobals, ce};
 
 use super::convert::ThrowableArg;
 use crate::run::failure::{self, Failure, KnownType, Throwable};
 
-/// `ZEND_FETCH_CLASS_NO_AUTOLOAD`
-const NO_AUTOLOAD: u32 = 0x80;
-
-/// The names of the known types as the engine looks them up: as written, and in lower case. Interned at module start.
+/// A known type, as the engine knows it.
 struct Name {
-    written: AtomicPtr<zend_string>,
+    /// Its name as the engine's table of classes has it: in lower case. Interned at module start.
     key: AtomicPtr<zend_string>,
+    /// The class or interface, once it was found: a class that is there stays until the request ends.
+    found: AtomicPtr<ClassEntry>,
 }
 
-static NAMES: [Name; KnownType::ALL.len()] = [const { Name { written: AtomicPtr::new(null_mut()), key: AtomicPtr::new(null_mut()) } }; 6];
+static NAMES: [Name; KnownType::ALL.len()] = [const { Name { key: AtomicPtr::new(null_mut()), found: AtomicPtr::new(null_mut()) } }; 6];
 
 /// Interns the names, at module start.
 pub(super) fn prepare() {
     for (name, known) in NAMES.iter().zip(KnownType::ALL) {
-        let written = ZendStr::new_interned(known.class_name(), true).into_raw();
         let key = ZendStr::new_interned(known.class_name().to_ascii_lowercase(), true).into_raw();
-        name.written.store(written, Ordering::Release);
         name.key.store(key, Ordering::Release);
     }
 }
 
+/// Forgets the classes that an earlier request found: the engine has freed them. At the start and not at the end, since the end of another
+/// extension may still run user code (a session's save handler) after ours.
+pub(super) fn request_started() {
+    for name in &NAMES {
+        name.found.store(null_mut(), Ordering::Release);
+    }
+}
+
 impl Name {
-    /// The class or interface, if it is loaded.
+    /// The class or interface, if it is loaded. Looked up in the engine's table itself: nothing is autoloaded, whatever is registered.
     fn class(&self) -> Option<&'static ClassEntry> {
-        let (written, key) = (self.written.load(Ordering::Acquire), self.key.load(Ordering::Acquire));
-        if key.is_null() {
+        // SAFETY: found in this request, and forgotten before the next one.
+        if let Some(class) = unsafe { self.found.load(Ordering::Acquire).as_ref() } {
+            return Some(class);
+        }
+        let key = self.key.load(Ordering::Acquire);
+        let loaded = ExecutorGlobals::get().class_table;
+        if key.is_null() || loaded.is_null() {
             return None;
         }
-        // SAFETY: interned strings that live as long as the module; called on the PHP thread during a request.
-        unsafe { zend_lookup_class_ex(written, key, NO_AUTOLOAD).as_ref() }
+        // SAFETY: an interned string that lives as long as the module; the table maps names to class entries, which live as long as the
+        // request, and is used on the PHP thread during one.
+        let class: &ClassEntry = unsafe { zend_hash_find(loaded, key).as_ref()?.value.ptr.cast::<ClassEntry>().as_ref()? };
+        // One that is still being put together is no type yet.
+        if class.ce_flags & ZEND_ACC_LINKED == 0 {
+            return None;
+        }
+        self.found.store(ptr::from_ref(class).cast_mut(), Ordering::Release);
+        Some(class)
     }
 }
 
@@ -73,7 +90,7 @@ impl Throwable for Object {
     fn last_attempt(self) -> Option<Self> {
         let errors = call_public(self.object()?, "getattempterrors")?;
         let list = errors.dereference().array()?;
-        if !list.has_sequential_keys() {
+        if !is_list(list) {
             return None;
         }
         let last = list.get_index(i64::try_from(list.len()).ok()?.checked_sub(1)?)?.dereference();
@@ -87,6 +104,16 @@ impl Throwable for Object {
         let error = error.dereference();
         error.object().filter(|object| object.instance_of(ce::throwable())).map(|_| Self(error.shallow_clone()))
     }
+}
+
+/// Has the array the keys 0, 1, 2 and so on, in this order?
+fn is_list(array: &ZendHashTable) -> bool {
+    /// `HASH_FLAG_PACKED`: the array has no keys but its positions.
+    const PACKED: u32 = 1 << 2;
+    // SAFETY: the flags of a table are always initialised.
+    let packed = unsafe { array.u.flags } & PACKED != 0;
+    // As many elements as places are in use: without holes.
+    (packed && array.nNumUsed == array.nNumOfElements) || array.has_sequential_keys()
 }
 
 /// The slot of a declared property, as class `base` knows it. `None` for one that is static, or not set.

@@ -187,7 +187,13 @@ fn by_code(code: Option<i64>) -> Classification {
 /// server path), bytes that are not UTF-8 replaced by `?`, at most 255 characters.
 #[must_use]
 pub fn error_class(class_name: &[u8]) -> String {
-    let name = class_name.split(|&byte| byte == 0).next().unwrap_or_default();
+    let name = if class_name.contains(&0) { class_name.split(|&byte| byte == 0).next().unwrap_or_default() } else { class_name };
+    // Nearly all names are short and UTF-8. As many bytes are never more characters.
+    if name.len() <= 255
+        && let Ok(name) = std::str::from_utf8(name)
+    {
+        return name.to_owned();
+    }
     let mut stored = String::with_capacity(name.len());
     for chunk in name.utf8_chunks() {
         stored.push_str(chunk.valid());
