@@ -2,10 +2,13 @@
 A process that is stopped past its lease and continued never reads held: the first read says lost
 --EXTENSIONS--
 nrllm_runtime
+--INI--
+opcache.jit=disable
 --FILE--
 <?php
 declare(strict_types=1);
 require __DIR__ . '/inc/keeper.inc';
+// No JIT: forked processes share its memory and its lock, and one that is stopped while it holds that lock stops all of them.
 $db = new TestDb();
 $ways = ['state' => static fn (NrLlmLease $l): string => $l->state(), 'isHeld' => static fn (NrLlmLease $l): string => $l->isHeld() ? 'held' : 'lost',
     'remainingMs' => static fn (NrLlmLease $l): string => $l->remainingMs() > 0 ? 'held' : 'lost',
