@@ -165,7 +165,7 @@ impl Server {
         self.global_status("Prepared_stmt_count")
     }
 
-    /// The connections of the server, without the one that asks.
+    /// The connections of the server, without the one that asks and without the server's own (MySQL's event scheduler).
     pub fn connections(&self) -> Vec<Connection> {
         let mut client = self.client();
         let own = client.id();
@@ -177,7 +177,7 @@ impl Server {
             command: text(&row[4]),
             statement: text(&row[7]),
         });
-        all.filter(|connection| connection.id != own).collect()
+        all.filter(|connection| connection.id != own && connection.command != "Daemon").collect()
     }
 
     /// Writes every statement of every connection to `mysql.general_log` from now on.
