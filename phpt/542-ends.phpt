@@ -65,7 +65,7 @@ foreach ($endings as $label => $ending) {
     $line = $child->hear() ?? '';
     $code = $child->end(20000);
     $took = ms() - (float) (explode(' ', $line)[2] ?? ms());
-    echo $label, ': ', $code, $line === '' ? '' : ', ' . substr($line, (int) strrpos($line, ' ') + 1), $took < 1000 * SLOW ? '' : ", after $took ms", "\n";
+    echo $label, ': ', $code, $line === '' ? '' : ', ' . substr($line, (int) strrpos($line, ' ') + 1), $took < 2000 * SLOW ? '' : ", after $took ms", "\n";
     check(until(static fn (): bool => count(array_filter(connections($db))) === 0), 'no connection is left');
 }
 function child_of_ending(Closure $ending): int
