@@ -57,6 +57,10 @@ typedef enum {
      * A defect of this library; the process is unharmed.
      */
     NRLLM_STATUS_INTERNAL = 7,
+    /**
+     * An option of the wrong type. Nothing was sent to the server.
+     */
+    NRLLM_STATUS_TYPE = 8,
 } NrllmStatus;
 
 /**

@@ -78,9 +78,9 @@ reap: limit negative: ValueError: $limit must be at least 1, -1 given
 reap: now negative: ValueError: $now must be a unix time in seconds (not milliseconds) from 0 to 4294967295, -1 given
 reap: now in milliseconds: ValueError: $now must be a unix time in seconds (not milliseconds) from 0 to 4294967295, 1700000000000 given
 reap: unknown option: ValueError: $options has the unknown key 'dryrun'; its keys are dryRun, only, except, wakeUp
-reap: dryRun: ValueError: $options ['dryRun'] must be a bool, int given
-reap: only is no list: ValueError: $options ['only'] must be a list of run uids, int given
-reap: only holds a word: ValueError: $options ['only'] must be a list of run uids (int), string given
+reap: dryRun: TypeError: $options ['dryRun'] must be a bool, int given
+reap: only is no list: TypeError: $options ['only'] must be a list of run uids, int given
+reap: only holds a word: TypeError: $options ['only'] must be a list of run uids (int), string given
 reap: only holds 0: ValueError: $options ['only'] must list uids of at least 1, 0 given
 reap: except holds a negative: ValueError: $options ['except'] must list uids of at least 1, -3 given
 reap: an option without a name: ValueError: $options has the unknown key '0'; its keys are dryRun, only, except, wakeUp

@@ -27,6 +27,8 @@ pub enum NrllmStatus {
     RunCancelled = 6,
     /// A defect of this library; the process is unharmed.
     Internal = 7,
+    /// An option of the wrong type. Nothing was sent to the server.
+    Type = 8,
 }
 
 /// What went wrong. Owned by whoever made the call, freed with `nrllm_error_free()`. Never holds a password.
@@ -40,6 +42,7 @@ impl From<Kind> for NrllmStatus {
     fn from(kind: Kind) -> Self {
         match kind {
             Kind::Argument => Self::Argument,
+            Kind::Type => Self::Type,
             Kind::Configuration => Self::Configuration,
             Kind::Connection => Self::Connection,
             Kind::Query => Self::Query,
@@ -152,6 +155,7 @@ mod tests {
     fn every_kind_of_error_has_its_status() {
         let kinds = [
             (Kind::Argument, NrllmStatus::Argument),
+            (Kind::Type, NrllmStatus::Type),
             (Kind::Configuration, NrllmStatus::Configuration),
             (Kind::Connection, NrllmStatus::Connection),
             (Kind::Query, NrllmStatus::Query),

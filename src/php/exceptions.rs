@@ -74,6 +74,7 @@ pub(super) fn register() -> ext_php_rs::error::Result<()> {
 fn class_of(kind: Kind) -> &'static ClassEntry {
     let entry = match kind {
         Kind::Argument => return ce::value_error(),
+        Kind::Type => return ce::type_error(),
         Kind::Configuration => &CONFIGURATION,
         Kind::Connection => &CONNECTION,
         Kind::Query => &QUERY,

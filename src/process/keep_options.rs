@@ -53,7 +53,7 @@ impl KeepOptions {
                 "maxSeconds" => total = integer("maxSeconds", value, 1, MAX_U32, "no limit is not to be had")?,
                 "interruptOnLoss" => match value {
                     Input::Bool(value) => interrupt_on_loss = *value,
-                    other => return Err(wrong("interruptOnLoss", &format!("must be a bool, {} given", other.type_name()))),
+                    other => return Err(ArgumentError::option_type("interruptOnLoss", format!("must be a bool, {} given", other.type_name()))),
                 },
                 other => {
                     let message = format!("has the unknown key '{}'; its keys are {KNOWN}", other.escape_debug());
@@ -77,15 +77,11 @@ impl KeepOptions {
     }
 }
 
-fn wrong(option: &str, message: &str) -> ArgumentError {
-    ArgumentError::new("options", format!("['{option}'] {message}"))
-}
-
 fn integer(option: &str, value: &Input, min: i64, max: i64, max_is: &str) -> Result<i64, ArgumentError> {
     match value {
         Input::Int(number) if (min..=max).contains(number) => Ok(*number),
-        Input::Int(number) => Err(wrong(option, &format!("must be from {min} to {max} ({max_is}), {number} given"))),
-        other => Err(wrong(option, &format!("must be an integer from {min} to {max}, {} given", other.type_name()))),
+        Input::Int(number) => Err(ArgumentError::option(option, format!("must be from {min} to {max} ({max_is}), {number} given"))),
+        other => Err(ArgumentError::option_type(option, format!("must be an integer from {min} to {max}, {} given", other.type_name()))),
     }
 }
 
@@ -131,16 +127,16 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        for (key, value, parts) in [
-            ("everyMs", Input::Int(1), ["['everyMs']", "100 to 5000"]),
-            ("maxSilentSeconds", Input::Null, ["['maxSilentSeconds']", "null given"]),
-            ("maxSeconds", Input::Bytes(b"5".to_vec()), ["['maxSeconds']", "string given"]),
-            ("maxSeconds", Input::Float(5.0), ["['maxSeconds']", "integer"]),
-            ("interruptOnLoss", Input::Int(1), ["['interruptOnLoss']", "bool"]),
-            ("every", Input::Int(500), ["'every'", "everyMs"]),
+        for (key, value, parts, is_type) in [
+            ("everyMs", Input::Int(1), ["['everyMs']", "100 to 5000"], false),
+            ("maxSilentSeconds", Input::Null, ["['maxSilentSeconds']", "null given"], true),
+            ("maxSeconds", Input::Bytes(b"5".to_vec()), ["['maxSeconds']", "string given"], true),
+            ("maxSeconds", Input::Float(5.0), ["['maxSeconds']", "integer"], true),
+            ("interruptOnLoss", Input::Int(1), ["['interruptOnLoss']", "bool"], true),
+            ("every", Input::Int(500), ["'every'", "everyMs"], false),
         ] {
             let error = parse(10, Some((key, value))).unwrap_err();
-            assert_eq!(error.argument, "options");
+            assert_eq!((error.argument, error.is_type), ("options", is_type));
             for part in parts {
                 assert!(error.message.contains(part), "{}", error.message);
             }

@@ -1,5 +1,7 @@
 //! Checks of arguments, before any SQL: the same under every server and `sql_mode`.
 
+use std::fmt::Display;
+
 /// The largest value of the unsigned 32-bit columns.
 pub const MAX_U32: i64 = 4_294_967_295;
 
@@ -11,12 +13,24 @@ pub struct ArgumentError {
     pub argument: &'static str,
     /// What is wrong with it and what would be right.
     pub message: String,
+    /// Is it the type that is wrong, and not the value?
+    pub is_type: bool,
 }
 
 impl ArgumentError {
     /// A wrong value for `argument`; `message` goes on where "$argument" ends.
     pub fn new(argument: &'static str, message: impl Into<String>) -> Self {
-        Self { argument, message: message.into() }
+        Self { argument, message: message.into(), is_type: false }
+    }
+
+    /// A value of the wrong type in the array `$options`; `message` goes on where "['option']" ends.
+    pub fn option_type(option: &str, message: impl Display) -> Self {
+        Self { is_type: true, ..Self::option(option, message) }
+    }
+
+    /// A wrong value in the array `$options`; `message` goes on where "['option']" ends.
+    pub fn option(option: &str, message: impl Display) -> Self {
+        Self::new("options", format!("['{option}'] {message}"))
     }
 }
 

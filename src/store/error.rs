@@ -7,6 +7,8 @@ use crate::run::argument::ArgumentError;
 pub enum Kind {
     /// A wrong argument; nothing was sent.
     Argument,
+    /// An option of the wrong type; nothing was sent.
+    Type,
     /// Settings, an unsupported driver, a missing table or column.
     Configuration,
     /// The server cannot be reached, was lost, timed out, or the outcome of a write is unknown.
@@ -91,7 +93,7 @@ impl Error {
 
 impl From<ArgumentError> for Error {
     fn from(error: ArgumentError) -> Self {
-        Self::new(Kind::Argument, error.to_string())
+        Self::new(if error.is_type { Kind::Type } else { Kind::Argument }, error.to_string())
     }
 }
 

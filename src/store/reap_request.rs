@@ -24,7 +24,7 @@ impl Request {
                     request.wake_up = match value {
                         Input::Null => None,
                         Input::Map(entries) => Some(WakeUp::parse(entries)?),
-                        other => return Err(wrong("wakeUp", &format!("must be an array, {} given", other.type_name())).into()),
+                        other => return Err(wrong_type("wakeUp", "an array", other).into()),
                     }
                 }
                 unknown => {
@@ -37,28 +37,28 @@ impl Request {
     }
 }
 
-fn wrong(option: &str, message: &str) -> ArgumentError {
-    ArgumentError::new("options", format!("['{option}'] {message}"))
+fn wrong_type(option: &str, expected: &str, value: &Input) -> ArgumentError {
+    ArgumentError::option_type(option, format!("must be {expected}, {} given", value.type_name()))
 }
 
 fn flag(option: &str, value: &Input) -> Result<bool, ArgumentError> {
     match value {
         Input::Bool(value) => Ok(*value),
-        other => Err(wrong(option, &format!("must be a bool, {} given", other.type_name()))),
+        other => Err(wrong_type(option, "a bool", other)),
     }
 }
 
 fn uids(option: &str, value: &Input) -> Result<Vec<u64>, ArgumentError> {
     let Input::Map(entries) = value else {
-        return Err(wrong(option, &format!("must be a list of run uids, {} given", value.type_name())));
+        return Err(wrong_type(option, "a list of run uids", value));
     };
     entries
         .iter()
         .map(|(_, uid)| match uid {
             Input::Int(uid) => {
-                argument::positive("options", *uid).map_err(|_| wrong(option, &format!("must list uids of at least 1, {uid} given")))
+                argument::positive("options", *uid).map_err(|_| ArgumentError::option(option, format!("must list uids of at least 1, {uid} given")))
             }
-            other => Err(wrong(option, &format!("must be a list of run uids (int), {} given", other.type_name()))),
+            other => Err(wrong_type(option, "a list of run uids (int)", other)),
         })
         .collect()
 }
@@ -86,18 +86,20 @@ mod tests {
     #[test]
     fn wrong_options_are_named() {
         let wrong_uids = Input::Map(vec![(Key::Int(0), Input::Int(0))]);
+        let wrong_type = Input::Map(vec![(Key::Int(0), Input::Bytes(b"5".to_vec()))]);
         let cases = [
-            (parse("dryrun", Input::Bool(true)), "$options has the unknown key 'dryrun'"),
-            (parse("dryRun", Input::Int(1)), "$options ['dryRun'] must be a bool, int given"),
-            (parse("only", wrong_uids), "$options ['only'] must list uids of at least 1, 0 given"),
-            (parse("except", Input::Int(5)), "$options ['except'] must be a list of run uids, int given"),
-            (parse("wakeUp", Input::Bytes(Vec::new())), "$options ['wakeUp'] must be an array, string given"),
-            (Request::parse(0, None, &[]), "$limit must be at least 1, 0 given"),
-            (Request::parse(1, Some(-1), &[]), "$now must be"),
+            (Kind::Argument, parse("dryrun", Input::Bool(true)), "$options has the unknown key 'dryrun'"),
+            (Kind::Type, parse("dryRun", Input::Int(1)), "$options ['dryRun'] must be a bool, int given"),
+            (Kind::Argument, parse("only", wrong_uids), "$options ['only'] must list uids of at least 1, 0 given"),
+            (Kind::Type, parse("only", wrong_type), "$options ['only'] must be a list of run uids (int), string given"),
+            (Kind::Type, parse("except", Input::Int(5)), "$options ['except'] must be a list of run uids, int given"),
+            (Kind::Type, parse("wakeUp", Input::Bytes(Vec::new())), "$options ['wakeUp'] must be an array, string given"),
+            (Kind::Argument, Request::parse(0, None, &[]), "$limit must be at least 1, 0 given"),
+            (Kind::Argument, Request::parse(1, Some(-1), &[]), "$now must be"),
         ];
-        for (result, message) in cases {
+        for (kind, result, message) in cases {
             let error = result.unwrap_err();
-            assert!(error.kind == Kind::Argument && error.message.starts_with(message), "{}", error.message);
+            assert!(error.kind == kind && error.message.starts_with(message), "{}", error.message);
         }
         assert_eq!(parse("wakeUp", Input::Map(Vec::new())).unwrap_err().kind, Kind::Configuration);
     }

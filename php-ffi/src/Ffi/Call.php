@@ -25,6 +25,7 @@ final class Call
         4 => \NrLlmQueryException::class,
         5 => \NrLlmLeaseLostException::class,
         6 => \NrLlmRunCancelledException::class,
+        8 => \TypeError::class,
     ];
 
     /**
