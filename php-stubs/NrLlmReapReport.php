@@ -51,7 +51,8 @@ final class NrLlmReapReport implements Countable, JsonSerializable
 
     /**
      * The runs that were left alone; `reason` is `renewed` (no longer stale), `contended` (locked by somebody else), `excepted`,
-     * or, with `wakeUp`, `unwakeable` (its uuid does not fit into the message; nothing was written).
+     * with `wakeUp` also `unwakeable` (its uuid does not fit into the message; nothing was written), or `unknown` (the connection died at the
+     * commit and the row could not be read back: it may have been handled; `leaseState()` tells, and the sweep wakes what was not woken).
      *
      * @return list<ReapedRun>
      */

@@ -53,7 +53,9 @@ pub async fn beat(
     idempotent(session, async |session| {
         // Twice: a run may be put back and claimed again by the same owner between the write and the read.
         for _ in 0..2 {
-            session.table(&options.table).await?.require(COLUMNS)?;
+            let facts = session.table(&options.table).await?;
+            facts.require(COLUMNS)?;
+            facts.check_storable("claimed_by", "claimedBy", owner)?;
             if !sending() {
                 return Ok(Beat::Withheld);
             }

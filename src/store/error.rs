@@ -97,10 +97,10 @@ impl From<ArgumentError> for Error {
     }
 }
 
-/// 1205 lock wait timeout, 1213 deadlock (also a certification conflict of Galera), 1020 record changed (snapshot isolation),
-/// 3572 a row that NOWAIT found locked.
+/// 1205 lock wait timeout, 1213 deadlock (also a certification conflict of Galera), 3101 a certification conflict of group replication, 1020 record
+/// changed (snapshot isolation), 3572 a row that NOWAIT found locked.
 pub(crate) const fn is_transient(code: u16) -> bool {
-    matches!(code, 1205 | 1213 | 1020 | 3572)
+    matches!(code, 1205 | 1213 | 1020 | 3101 | 3572)
 }
 
 /// Errors after which the connection is of no use: too many connections, shutdown, network errors of the server's side,
@@ -157,7 +157,7 @@ pub(crate) fn server_error(code: u16, message: &str) -> (Error, bool) {
         _ if ends => Error::connection(message.to_owned()),
         _ => Error::new(Kind::Query, message.to_owned()),
     };
-    // The server says goodbye in the middle of something: what became of the statement is not told.
-    let fate = if matches!(code, 1053 | 1077..=1080 | 1152..=1161 | 1927 | 2006 | 2013 | 4031) { Fate::Lost } else { Fate::Refused };
+    // The server says goodbye in the middle of something, or failed in the middle of a commit (1180): what became of the statement is not told.
+    let fate = if matches!(code, 1053 | 1180 | 1077..=1080 | 1152..=1161 | 1927 | 2006 | 2013 | 4031) { Fate::Lost } else { Fate::Refused };
     (error.with_code(code).with_fate(fate), ends)
 }

@@ -73,6 +73,7 @@ enum Look {
 }
 
 async fn look(session: &mut Session, read_back: &Statement) -> Result<Look> {
+    session.await_the_cluster().await?;
     let rows = session.query(&read_back.sql, read_back.params.clone()).await?;
     let Some(mut row) = rows.into_iter().next() else {
         return Ok(Look::Neither);

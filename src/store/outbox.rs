@@ -1,7 +1,7 @@
 //! The outbox: the wake-up of a requeued run, written as a message of the doctrine transport in the requeue's own transaction
 //! (rule 13).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use mysql_async::{Params, Value};
 
@@ -256,21 +256,24 @@ pub(super) fn fits(uuid: &str) -> bool {
     uuid.len() == PLACEHOLDER_BYTES && uuid.bytes().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\'))
 }
 
-/// Are messages of this write there? Tells, on a new connection, that its transaction was committed. False is no proof of the
-/// contrary: a consumer may have taken and deleted them all.
-pub(super) async fn stands(session: &mut Session, wake_up: &WakeUp, written: Written, uuids: &HashSet<&str>) -> Result<bool> {
-    let sql = format!("SELECT body FROM {} WHERE id >= ? ORDER BY id LIMIT {}", wake_up.table.quoted(), written.count.min(MOST_LOOKED_AT));
+/// The runs, of those given by uuid, for which a message as of this write is there. One that is not may have been taken by a consumer; one that
+/// is may be another reaper's, who writes the same. It wakes the run either way.
+pub(super) async fn standing<'a>(
+    session: &mut Session,
+    wake_up: &WakeUp,
+    written: Written,
+    uuids: impl IntoIterator<Item = &'a str>,
+) -> Result<HashSet<&'a str>> {
+    let mut bodies: HashMap<String, &str> = uuids.into_iter().map(|uuid| (wake_up.body_for(uuid), uuid)).collect();
+    // A statement's ids need not lie side by side: others write at the same time, and a cluster's nodes leave gaps.
+    let most = written.count.saturating_mul(4).saturating_add(64);
+    let sql = format!("SELECT body FROM {} WHERE id >= ? ORDER BY id LIMIT {most}", wake_up.table.quoted());
+    let mut standing = HashSet::new();
     for mut row in session.query(&sql, params![written.first_id]).await? {
-        let body = text(&mut row, 0)?;
-        if uuids.iter().any(|uuid| wake_up.body_for(uuid) == body) {
-            return Ok(true);
-        }
+        standing.extend(bodies.remove(&text(&mut row, 0)?));
     }
-    Ok(false)
+    Ok(standing)
 }
-
-/// How many messages are looked at to find one that stands.
-const MOST_LOOKED_AT: usize = 16;
 
 #[cfg(test)]
 mod tests {

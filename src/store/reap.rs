@@ -49,6 +49,8 @@ pub enum Skip {
     Excepted,
     /// Its uuid cannot take the placeholder's place in the message that was to be written with its requeue.
     Unwakeable,
+    /// The connection died at the commit, and the row could not be read back: it may have been handled, and if so with its wake-up.
+    Unknown,
 }
 
 impl Skip {
@@ -60,6 +62,7 @@ impl Skip {
             Self::Contended => "contended",
             Self::Excepted => "excepted",
             Self::Unwakeable => "unwakeable",
+            Self::Unknown => "unknown",
         }
     }
 }
@@ -169,6 +172,7 @@ pub async fn reap(session: &mut Session, context: Context<'_>, request: &Request
         now,
         report: Report { dry_run: request.dry_run, ..Report::default() },
         missed: Vec::new(),
+        unknown: Vec::new(),
         reconnects: RECONNECTS,
         outbox_blocked: false,
         short_waits: 0,
@@ -183,7 +187,12 @@ pub async fn reap(session: &mut Session, context: Context<'_>, request: &Request
         }
         match outcome {
             // What was requeued has to be told, or nobody wakes it: the error waits for the next call, which meets it first.
-            Err(_) if !request.dry_run && reaper.report.handled() > 0 => reaper.report.has_more = true,
+            Err(_) if !request.dry_run && reaper.report.handled() > 0 => {
+                reaper.report.has_more = true;
+                for candidate in std::mem::take(&mut reaper.unknown) {
+                    reaper.skip(candidate, Skip::Unknown);
+                }
+            }
             outcome => outcome?,
         }
     }
@@ -198,6 +207,8 @@ struct Reaper<'a> {
     /// Candidates that were not among the locked rows.
     missed: Vec<Candidate>,
     reconnects: u32,
+    /// The runs of a chunk whose commit was lost and could not be read back.
+    unknown: Vec<Candidate>,
     /// The message table was waited for in vain.
     outbox_blocked: bool,
     /// The connection (by its number) whose lock waits were shortened, where locked rows can only be waited for.
@@ -422,6 +433,7 @@ impl Reaper<'_> {
                             Ok(false) => return Err(error),
                             Err(second) => {
                                 session.rollback().await;
+                                self.unknown = chunk.to_vec();
                                 return Err(super::guarded::unknown(&error, &second));
                             }
                         }
@@ -567,12 +579,16 @@ impl Reaper<'_> {
     }
 
     /// The outcome of a commit is unknown: reads back, under the rows' locks, whether the chunk stands there, and reports it then.
+    ///
+    /// It was written as a whole or not at all, so one run without its effect tells that it was not: the counter never goes back, and what has
+    /// failed stays failed. A run with it may be another reaper's work, and tells nothing about the others.
     async fn read_back(&mut self, session: &mut Session, chunk: &[Candidate], attempt: Attempt) -> Result<bool> {
         let sql = format!(
             "SELECT uid, status, requeue_count, termination_reason FROM {} FORCE INDEX (PRIMARY) WHERE uid IN ({}) FOR UPDATE",
             self.context.quoted(),
             uid_list(attempt.planned.iter().map(|(candidate, _)| candidate.uid))
         );
+        session.await_the_cluster().await?;
         // In a transaction, so that whatever stands between does not send the plain read to a replica.
         session.begin().await?;
         let mut rows = HashMap::new();
@@ -580,29 +596,28 @@ impl Reaper<'_> {
             let uid = unsigned(&mut row, 0)?;
             rows.insert(uid, (Status::parse(&text(&mut row, 1)?), count(&mut row, 2)?, text(&mut row, 3)?));
         }
-        let messages_stand = match (&self.request.wake_up, attempt.written) {
-            (Some(wake_up), Some(written)) => {
-                let uuids = attempt.planned.iter().map(|(candidate, _)| candidate.uuid.as_str()).collect();
-                outbox::stands(session, wake_up, written, &uuids).await?
-            }
-            _ => false,
+        let uuids: Vec<String> = attempt.planned.iter().map(|(candidate, _)| candidate.uuid.clone()).collect();
+        let messages = match (&self.request.wake_up, attempt.written) {
+            (Some(wake_up), Some(written)) => outbox::standing(session, wake_up, written, uuids.iter().map(String::as_str)).await?,
+            _ => HashSet::new(),
         };
         session.rollback().await;
-        let stands = |(candidate, decision): &(Candidate, Decision)| {
+        let without_effect = attempt.planned.iter().any(|(candidate, decision)| {
             rows.get(&candidate.uid).is_some_and(|(status, requeues, reason)| match decision {
-                Decision::Requeue => candidate.requeue_count.checked_add(1) == Some(*requeues),
-                Decision::DeadLetter(planned) => *status == Some(Status::Failed) && reason == planned.as_str(),
+                Decision::Requeue => *requeues <= candidate.requeue_count,
+                Decision::DeadLetter(planned) => *status != Some(Status::Failed) || reason != planned.as_str(),
             })
-        };
-        // The chunk was written as a whole or not at all.
-        if !messages_stand && !attempt.planned.iter().any(stands) {
+        });
+        // Rows that somebody has deleted tell nothing.
+        if without_effect || rows.is_empty() {
             return Ok(false);
         }
-        // Where no message stands, consumers have taken them all, or somebody else requeued the run in between: a run that still
-        // waits is then told as not woken, since a wake-up too many is harmless and a missing one is not.
+        // Where no message stands, a consumer has taken it, or somebody else requeued the run in between: a run that still waits is then
+        // told as not woken, since a wake-up too many is harmless and a missing one is not.
         let waits: HashSet<u64> = rows.iter().filter(|(_, (status, ..))| *status == Some(Status::Queued)).map(|(&uid, _)| uid).collect();
         let wake_up = self.request.wake_up.is_some();
-        self.settle(chunk, attempt, |candidate| wake_up && (messages_stand || !waits.contains(&candidate.uid)), true);
+        let woken_up = |candidate: &Candidate| wake_up && (messages.contains(candidate.uuid.as_str()) || !waits.contains(&candidate.uid));
+        self.settle(chunk, attempt, woken_up, true);
         Ok(true)
     }
 

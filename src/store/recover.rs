@@ -3,6 +3,8 @@
 //! Guard: the caller holds the run: requeue needs the run's uid, `running` and the owner byte by byte; dead-letter the uid, not
 //! terminal, and the owner. The row is locked first, so the decision and the write see the same facts.
 
+use std::sync::Arc;
+
 use mysql_async::{Params, Value};
 
 use super::context::{Context, HAS_REQUEST, OWNED};
@@ -12,7 +14,7 @@ use super::guarded::unknown;
 use super::outbox::{self, Available, WakeUp, Written};
 use super::requeue;
 use super::row::{bytes, count, flag, text};
-use super::session::{ATTEMPTS, Session, params, pause};
+use super::session::{ATTEMPTS, Session, idempotent, params, pause};
 use super::table::TableFacts;
 use crate::run::decision::{self, Decision, Facts};
 use crate::run::failure::Failure;
@@ -78,22 +80,7 @@ pub async fn recover_failure(
     let mut reconnected = false;
     let mut attempt = 1;
     loop {
-        let facts = session.table(context.table()).await?;
-        facts.require(requeue::COLUMNS)?;
-        facts.require(dead_letter::COLUMNS)?;
-        facts.check_storable("claimed_by", "claimedBy", owner)?;
-        facts.require(&[
-            "uuid",
-            "iterations",
-            "truncated",
-            "total_prompt_tokens",
-            "total_completion_tokens",
-            "total_tokens",
-            "estimated_cost",
-        ])?;
-        if let Some(wake_up) = wake_up {
-            outbox::check(session, context, wake_up).await?;
-        }
+        let facts = idempotent(session, async |session| check(session, context, owner, wake_up).await).await?;
         let mut planned = None;
         match try_once(session, context, &facts, uid, owner, failure, wake_up, &mut planned).await {
             Ok(recovery) => return Ok(recovery),
@@ -123,6 +110,27 @@ pub async fn recover_failure(
             }
         }
     }
+}
+
+/// What has to be there before anything is written.
+async fn check(session: &mut Session, context: Context<'_>, owner: &str, wake_up: Option<&WakeUp>) -> Result<Arc<TableFacts>> {
+    let facts = session.table(context.table()).await?;
+    facts.require(requeue::COLUMNS)?;
+    facts.require(dead_letter::COLUMNS)?;
+    facts.check_storable("claimed_by", "claimedBy", owner)?;
+    facts.require(&[
+        "uuid",
+        "iterations",
+        "truncated",
+        "total_prompt_tokens",
+        "total_completion_tokens",
+        "total_tokens",
+        "estimated_cost",
+    ])?;
+    if let Some(wake_up) = wake_up {
+        outbox::check(session, context, wake_up).await?;
+    }
+    Ok(facts)
 }
 
 #[allow(clippy::too_many_arguments, reason = "one transaction in one place")]
@@ -261,11 +269,12 @@ async fn read_back(
 ) -> Result<Option<Recovery>> {
     let facts = session.table(context.table()).await?;
     // In a transaction, so that whatever stands between does not send the plain read to a replica.
+    session.await_the_cluster().await?;
     session.begin().await?;
     let sql = format!("SELECT status, requeue_count, termination_reason, error_class FROM {} WHERE uid = ? FOR UPDATE", context.quoted());
     let rows = session.query(&sql, params![uid]).await?;
     let messages_stand = match (wake_up, planned.written) {
-        (Some(wake_up), Some(written)) => outbox::stands(session, wake_up, written, &[planned.uuid.as_str()].into()).await?,
+        (Some(wake_up), Some(written)) => !outbox::standing(session, wake_up, written, [planned.uuid.as_str()]).await?.is_empty(),
         _ => false,
     };
     session.rollback().await;
@@ -277,7 +286,8 @@ async fn read_back(
     let reason_now = text(&mut row, 2)?;
     let error_class_now = text(&mut row, 3)?;
     Ok(match planned.recovery {
-        Recovery::Requeued { requeue_count, delay_ms, .. } if messages_stand || count == requeue_count => {
+        // The counter never goes back: below, it was not committed. A message alone is no proof, others write the same.
+        Recovery::Requeued { requeue_count, delay_ms, .. } if count >= requeue_count => {
             // Where no message stands, a consumer has taken it, or somebody else requeued the run in between: a run that still waits is
             // then told as not woken, since a wake-up too many is harmless and a missing one is not.
             let woken_up = wake_up.is_some() && (messages_stand || status != Some(Status::Queued));

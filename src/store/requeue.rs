@@ -10,7 +10,7 @@ use super::context::{Context, OWNED};
 use super::error::Result;
 use super::guarded::{self, Statement};
 use super::row::count;
-use super::session::Session;
+use super::session::{Session, idempotent};
 use super::table::TableFacts;
 
 pub(super) const COLUMNS: &[&str] = &["uid", "status", "claimed_by", "lease_expires", "requeue_count", "pending_effect", "tstamp"];
@@ -58,7 +58,8 @@ async fn guarded_requeue(session: &mut Session, context: Context<'_>, uid: u64, 
     // The count before tells afterwards whether a write took effect whose reply was lost. Read under the row's lock, so that a
     // read/write splitter cannot answer it from a replica.
     let sql = format!("SELECT requeue_count FROM {table} WHERE uid = ? AND {guard} FOR UPDATE");
-    let rows = session.query(&sql, with(&[Value::from(uid)], guard_params, &[])).await?;
+    let params = with(&[Value::from(uid)], guard_params, &[]);
+    let rows = idempotent(session, async |session| session.query(&sql, params.clone()).await).await?;
     let Some(mut row) = rows.into_iter().next() else {
         return Ok(false);
     };

@@ -15,6 +15,8 @@ pub struct ServerFacts {
     pub statement_binlog: bool,
     /// The name of the variable that holds the isolation level.
     pub isolation_variable: &'static str,
+    /// Is it a node of a Galera cluster?
+    pub cluster: bool,
 }
 
 /// How a row that another transaction holds is passed over.
@@ -51,8 +53,8 @@ impl Locking {
 }
 
 impl ServerFacts {
-    /// Reads the facts from the variables `version`, `log_bin`, `binlog_format`, `tx_isolation`, `transaction_isolation`,
-    /// as far as the server has them.
+    /// Reads the facts from the variables `version`, `log_bin`, `binlog_format`, `tx_isolation`, `transaction_isolation`, `wsrep_on`, as far as
+    /// the server has them.
     #[must_use]
     pub fn from_variables(variables: &[(String, String)]) -> Self {
         let get = |name: &str| variables.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str());
@@ -75,7 +77,8 @@ impl ServerFacts {
         let statement_binlog = get("log_bin").is_some_and(|value| !value.eq_ignore_ascii_case("off") && value != "0")
             && get("binlog_format").is_some_and(|value| value.eq_ignore_ascii_case("statement"));
         let isolation_variable = if get("transaction_isolation").is_some() { "transaction_isolation" } else { "tx_isolation" };
-        Self { version, mariadb, locking, statement_binlog, isolation_variable }
+        let cluster = get("wsrep_on").is_some_and(|value| value.eq_ignore_ascii_case("on") || value == "1");
+        Self { version, mariadb, locking, statement_binlog, isolation_variable, cluster }
     }
 
     /// The isolation level that the session uses.

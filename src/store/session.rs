@@ -58,6 +58,8 @@ struct Live {
     outboxes: Vec<(TableName, TableName)>,
     /// Is a transaction open?
     in_transaction: bool,
+    /// Do its reads wait for what other nodes of the cluster have committed?
+    awaits_the_cluster: bool,
 }
 
 /// The reply to a statement that writes.
@@ -296,6 +298,19 @@ impl Session {
         }
     }
 
+    /// On a cluster, lets this connection's reads wait from now on until its node has applied what the others had committed before. Without,
+    /// a row that is read back on another node than the lost one may not show yet what that one has committed.
+    pub(crate) async fn await_the_cluster(&mut self) -> Result<()> {
+        let live = self.live().await?;
+        if live.server.cluster && !live.awaits_the_cluster {
+            self.execute("SET SESSION wsrep_sync_wait = 1", Params::Empty).await?;
+            if let Some(live) = self.live.as_mut() {
+                live.awaits_the_cluster = true;
+            }
+        }
+        Ok(())
+    }
+
     /// Opens a transaction.
     pub(crate) async fn begin(&mut self) -> Result<()> {
         self.execute("START TRANSACTION", Params::Empty).await?;
@@ -372,7 +387,8 @@ impl Session {
             let mut conn = Conn::new(opts).await?;
             let variables: Vec<(String, String)> = conn
                 .query(
-                    "SHOW VARIABLES WHERE Variable_name IN ('version', 'log_bin', 'binlog_format', 'tx_isolation', 'transaction_isolation')",
+                    "SHOW VARIABLES WHERE Variable_name IN ('version', 'log_bin', 'binlog_format', 'tx_isolation', \
+                     'transaction_isolation', 'wsrep_on')",
                 )
                 .await?;
             let server = ServerFacts::from_variables(&variables);
@@ -388,6 +404,7 @@ impl Session {
                 statements: Statements::default(),
                 outboxes: Vec::new(),
                 in_transaction: false,
+                awaits_the_cluster: false,
             })
         })
         .await;

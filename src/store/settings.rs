@@ -114,6 +114,7 @@ enum Driver {
 const MYSQLI_CLIENT_SSL: i64 = 2048;
 const MYSQLI_CLIENT_SSL_DONT_VERIFY: i64 = 64;
 const MYSQLI_CLIENT_SSL_VERIFY: i64 = 1 << 30;
+const MYSQLI_TLS: i64 = MYSQLI_CLIENT_SSL | MYSQLI_CLIENT_SSL_DONT_VERIFY | MYSQLI_CLIENT_SSL_VERIFY;
 /// The driver options of PDO that concern TLS, with their names.
 const PDO_SSL_KEY: i64 = 1007;
 const PDO_SSL_CERT: i64 = 1008;
@@ -196,6 +197,9 @@ impl Fields {
                     let name = String::from_utf8_lossy(key).into_owned();
                     self.top_level_tls.push((name, value.clone()));
                 }
+                other if speaks_of_tls(other) && !matches!(value, Input::Bool(false) | Input::Int(0)) => {
+                    return Err(unknown_tls(&String::from_utf8_lossy(other)));
+                }
                 _ => {}
             }
         }
@@ -211,13 +215,19 @@ impl Fields {
                              percent-encoded";
         // Neither error nor message may quote the URL: it holds the password.
         let text = std::str::from_utf8(url).map_err(|_| Error::configuration(format!("the connection URL is not UTF-8; {SHAPE}")))?;
-        let Some((scheme, _)) = text.split_once("://") else {
+        // The parser would drop some of them without a word.
+        if text.contains(|c: char| c.is_ascii_control()) {
+            return Err(Error::configuration(format!("the connection URL holds control characters; {SHAPE}")));
+        }
+        let Some((scheme, rest)) = text.split_once("://") else {
             return Err(Error::configuration(format!("the connection string is no URL; {SHAPE}")));
         };
-        self.driver = Some(parse_driver(scheme)?);
-        let rest = text.get(scheme.len()..).unwrap_or_default();
-        // A scheme of three letters that the parser knows nothing about keeps it from normalising the parts.
-        let parsed = url::Url::parse(&format!("mysql{rest}"))
+        self.driver = Some(parse_driver(&scheme.to_ascii_lowercase())?);
+        // No host, as in mysql://user:password@/dbname, means localhost here as it does in the array.
+        let (authority, behind) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        let localhost = if authority.ends_with('@') { "localhost" } else { "" };
+        // A scheme that the parser knows nothing about keeps it from normalising the parts.
+        let parsed = url::Url::parse(&format!("mysql://{authority}{localhost}{behind}"))
             .map_err(|error| Error::configuration(format!("the connection URL cannot be read ({error}); {SHAPE}")))?;
         if let Some(host) = parsed.host_str().filter(|host| !host.is_empty()) {
             self.host = Some(decode("host", host)?);
@@ -241,7 +251,13 @@ impl Fields {
                 "ssl_key" | "ssl_cert" | "ssl_ca" | "ssl_capath" | "ssl_cipher" if !value.is_empty() => {
                     self.top_level_tls.push((key.into_owned(), Input::Bytes(value.as_bytes().to_vec())));
                 }
-                _ => {}
+                other => {
+                    if let Some(name) = other.strip_prefix("driverOptions[").and_then(|name| name.strip_suffix(']')) {
+                        self.driver_options.push(driver_option(name, &value));
+                    } else if speaks_of_tls(other.as_bytes()) && !matches!(value.as_ref(), "" | "0" | "false") {
+                        return Err(unknown_tls(other));
+                    }
+                }
             }
         }
         Ok(())
@@ -327,7 +343,7 @@ impl Fields {
             }
         }
         let unverified = flags & MYSQLI_CLIENT_SSL_DONT_VERIFY != 0;
-        let asked = flags & (MYSQLI_CLIENT_SSL | MYSQLI_CLIENT_SSL_DONT_VERIFY | MYSQLI_CLIENT_SSL_VERIFY) != 0;
+        let asked = flags & MYSQLI_TLS != 0;
         files.finish(asked, unverified, "ssl_cert and ssl_key")
     }
 
@@ -343,9 +359,12 @@ impl Fields {
         for (key, value) in &self.driver_options {
             match key {
                 Key::Str(name) if name.as_slice() == b"flags" => {
-                    if let Input::Int(flags) = value
-                        && flags & (MYSQLI_CLIENT_SSL | MYSQLI_CLIENT_SSL_DONT_VERIFY) != 0
-                    {
+                    let flags = match value {
+                        Input::Int(flags) => *flags,
+                        Input::Null => 0,
+                        other => return Err(mistyped("driverOptions['flags']", "an integer", other)),
+                    };
+                    if flags & MYSQLI_TLS != 0 {
                         return Err(Error::configuration(
                             "driverOptions['flags'] asks for TLS in the spelling of mysqli, but the driver is pdo_mysql, which ignores it; use \
                              driverOptions[PDO::MYSQL_ATTR_SSL_CA] and its kin",
@@ -419,6 +438,25 @@ impl TlsFiles {
         }
         Ok(Some(Tls { ca: self.ca, identity, accept_any_certificate: unverified }))
     }
+}
+
+/// Is it a key that neither driver knows, and that was meant to ask for TLS (`sslmode`, `ssl`, `tls`)?
+fn speaks_of_tls(key: &[u8]) -> bool {
+    key.get(..3).is_some_and(|start| start.eq_ignore_ascii_case(b"ssl") || start.eq_ignore_ascii_case(b"tls"))
+}
+
+fn unknown_tls(name: &str) -> Error {
+    Error::configuration(format!(
+        "connection setting {} asks for TLS in a way that neither mysqli nor pdo_mysql knows, and would be ignored; use ssl_ca, ssl_cert, ssl_key or          MYSQLI_CLIENT_SSL in driverOptions['flags'] (mysqli), or driverOptions[PDO::MYSQL_ATTR_SSL_CA] and its kin (pdo_mysql)",
+        name.escape_debug()
+    ))
+}
+
+/// A driver option of a URL's query (`driverOptions[flags]=2048`): as in PHP, digits make a number.
+fn driver_option(name: &str, value: &str) -> (Key, Input) {
+    let key = name.parse().map_or_else(|_| Key::Str(name.as_bytes().to_vec()), Key::Int);
+    let value = value.parse().map_or_else(|_| Input::Bytes(value.as_bytes().to_vec()), Input::Int);
+    (key, value)
 }
 
 fn unsupported_tls(name: &str) -> Error {
@@ -574,6 +612,37 @@ mod tests {
         assert!(array(&[("host", s("db")), ("ssl_cert", s("/c.pem"))]).is_err());
         assert!(array(&[("unix_socket", s("/x.sock")), ("ssl_ca", s("/ca.pem"))]).is_err());
         assert_eq!(array(&[("host", s("db")), ("ssl_ca", s(""))]).unwrap().tls, None);
+        for flags in [Input::Int(64), Input::Int(2048), Input::Int(1 << 30), s("2048"), Input::Bool(true)] {
+            let options = Input::Map(vec![(Key::Str(b"flags".to_vec()), flags.clone())]);
+            assert!(array(&[("driver", s("pdo_mysql")), ("host", s("db")), ("driverOptions", options)]).is_err(), "{flags:?}");
+        }
+        // What neither driver knows.
+        for (key, value) in [("ssl", Input::Bool(true)), ("sslmode", s("require")), ("SSL_MODE", s("REQUIRED")), ("tls", Input::Int(1))] {
+            let message = array(&[("host", s("db")), (key, value)]).unwrap_err().message;
+            assert!(message.contains(key) && message.contains("ssl_ca"), "{message}");
+        }
+        assert_eq!(array(&[("host", s("db")), ("ssl", Input::Bool(false)), ("tls", Input::Null)]).unwrap().tls, None);
+    }
+
+    #[test]
+    fn tls_in_a_url_is_done_or_refused_and_never_left_out() {
+        for query in [
+            "sslmode=require",
+            "ssl-mode=REQUIRED",
+            "ssl_mode=VERIFY_CA",
+            "ssl=true",
+            "tls=1",
+            "driverOptions[1009]=/ca.pem",
+            "ssl_cipher=x",
+        ] {
+            assert!(url(&format!("mysql://u@db/d?{query}")).is_err(), "{query}");
+        }
+        for query in ["ssl_ca=/ca.pem", "driverOptions[flags]=2048", "driverOptions%5Bflags%5D=2048"] {
+            assert!(url(&format!("mysql://u@db/d?{query}")).unwrap().tls.is_some(), "{query}");
+        }
+        assert_eq!(url("pdo-mysql://u@db/d?driverOptions[1009]=/ca.pem").unwrap().tls.unwrap().ca, Some("/ca.pem".into()));
+        assert!(url("pdo-mysql://u@db/d?driverOptions[flags]=2048").is_err());
+        assert_eq!(url("mysql://u@db/d?ssl=0&tls=&charset=utf8mb4&driverOptions[2]=x").unwrap().tls, None);
     }
 
     #[test]
@@ -581,7 +650,11 @@ mod tests {
         let settings = array(&[("host", s("old")), ("dbname", s("kept")), ("url", s("mysql://u@new:1/"))]).unwrap();
         assert_eq!(settings.endpoint, Endpoint::Tcp { host: "new".into(), port: 1 });
         assert_eq!((settings.user.as_str(), settings.dbname.as_str()), ("u", "kept"));
-        let settings = url("mysql://u@localhost/db?socket=/s.sock").unwrap();
-        assert_eq!(settings.endpoint, Endpoint::Socket("/s.sock".into()));
+        for text in ["mysql://u@localhost/db?socket=/s.sock", "MySQL://u:p@/db?socket=/s.sock", "mysql://u@?socket=/s.sock"] {
+            assert_eq!(url(text).unwrap().endpoint, Endpoint::Socket("/s.sock".into()), "{text}");
+        }
+        for text in ["mysql://u@h/db\0", "mysql://u@h/d\tb", "\nmysql://u@h/db"] {
+            assert!(url(text).unwrap_err().message.contains("control characters"), "{text:?}");
+        }
     }
 }

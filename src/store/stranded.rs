@@ -217,7 +217,8 @@ impl Sweep<'_> {
             let mut attempt = Attempt::default();
             match self.try_chunk(session, chunk, &mut attempt).await {
                 Ok(()) => {
-                    self.settle(attempt, self.request.wake_up.is_some());
+                    let woken_up = self.request.wake_up.is_some();
+                    self.settle(attempt, |_| woken_up);
                     return Ok(());
                 }
                 Err(error) => {
@@ -249,13 +250,13 @@ impl Sweep<'_> {
         }
     }
 
-    fn settle(&mut self, attempt: Attempt, woken_up: bool) {
+    fn settle(&mut self, attempt: Attempt, woken_up: impl Fn(&Candidate) -> bool) {
         self.claimed.extend(attempt.claimed.into_iter().map(|candidate| Stranded {
+            woken_up: woken_up(&candidate),
             uid: candidate.uid,
             uuid: candidate.uuid,
             requeue_count: candidate.requeue_count,
             queued_seconds: candidate.queued_seconds,
-            woken_up,
         }));
     }
 
@@ -311,29 +312,35 @@ impl Sweep<'_> {
         session.commit().await
     }
 
-    /// The outcome of a commit is unknown: reads back, under the rows' locks, whether the mark or a message stands.
-    async fn read_back(&mut self, session: &mut Session, attempt: Attempt) -> Result<bool> {
+    /// The outcome of a commit is unknown: reads back, under the rows' locks, whether the marks stand, and returns the runs then.
+    ///
+    /// All were marked or none, so one run that waits as it was listed tells that none was. A mark may be another sweep's of the same second: it
+    /// tells nothing about the others.
+    async fn read_back(&mut self, session: &mut Session, mut attempt: Attempt) -> Result<bool> {
+        session.await_the_cluster().await?;
         session.begin().await?;
         let sql = format!(
-            "SELECT uid FROM {} FORCE INDEX (PRIMARY) WHERE uid IN ({}) AND tstamp = {} FOR UPDATE",
+            "SELECT uid, tstamp FROM {} FORCE INDEX (PRIMARY) WHERE uid IN ({}) AND status = 'queued' FOR UPDATE",
             self.context.quoted(),
             uid_list(attempt.claimed.iter().map(|candidate| candidate.uid)),
-            attempt.mark
         );
-        let marked = !session.query(&sql, Params::Empty).await?.is_empty();
-        let messages_stand = match (&self.request.wake_up, attempt.written) {
-            (Some(wake_up), Some(written)) => {
-                let uuids: HashSet<&str> = attempt.claimed.iter().map(|candidate| candidate.uuid.as_str()).collect();
-                outbox::stands(session, wake_up, written, &uuids).await?
-            }
-            _ => false,
+        let mut waiting = HashMap::new();
+        for mut row in session.query(&sql, Params::Empty).await? {
+            waiting.insert(unsigned(&mut row, 0)?, signed(&mut row, 1)?);
+        }
+        let uuids: Vec<String> = attempt.claimed.iter().map(|candidate| candidate.uuid.clone()).collect();
+        let messages = match (&self.request.wake_up, attempt.written) {
+            (Some(wake_up), Some(written)) => outbox::standing(session, wake_up, written, uuids.iter().map(String::as_str)).await?,
+            _ => HashSet::new(),
         };
         session.rollback().await;
-        // The chunk was written as a whole or not at all. Where nothing of it is left, workers have taken all of it.
-        if marked || messages_stand {
-            self.settle(attempt, messages_stand);
+        if attempt.claimed.iter().any(|candidate| waiting.get(&candidate.uid) == Some(&candidate.tstamp)) {
+            return Ok(false);
         }
-        Ok(marked || messages_stand)
+        // What does not wait any more was taken by a worker: woken or not, it runs.
+        attempt.claimed.retain(|candidate| waiting.get(&candidate.uid) == Some(&attempt.mark));
+        self.settle(attempt, |candidate| messages.contains(candidate.uuid.as_str()));
+        Ok(true)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Who owns a run: rules 1 to 3, and the operations of one lease with every column compared.
 
+use nrllm_runtime::run::failure::FailureClass;
+use nrllm_runtime::store::beat;
 use nrllm_runtime::store::error::Kind;
 
 use crate::subject::{LEASE, NOW, Subject, error_of};
@@ -475,8 +477,23 @@ fn p03_an_owner_the_column_cannot_hold_is_an_argument_error() {
             let mut database = Database::on(server, &Shape::default().collation(collation));
             let uid = database.insert(&Run::queued());
             let before = database.row(uid);
-            let error = error_of(Kind::Argument, Subject::on(&database).claim(uid, owner, LEASE));
-            assert!(error.message.contains("claimedBy"), "{error}");
+            let mut subject = Subject::on(&database);
+            let options = subject.options.clone();
+            let beat = subject.run(async |session, _| {
+                beat::beat(session, &options, uid as u64, owner, 60, beat::End::Exact, || true).await.map(|_| false)
+            });
+            for refused in [
+                subject.claim(uid, owner, LEASE),
+                subject.renew(uid, owner, LEASE),
+                subject.fence(uid, owner, "read_only", LEASE),
+                subject.requeue(uid, owner),
+                subject.lease_state(uid, owner).map(|_| false),
+                subject.recover(uid, owner, FailureClass::Connection, "E").map(|_| false),
+                beat,
+            ] {
+                let error = error_of(Kind::Argument, refused);
+                assert!(error.message.contains("claimedBy"), "{error}");
+            }
             assert_row(&database.row(uid), &before, collation);
         }
     }

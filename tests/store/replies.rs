@@ -157,6 +157,9 @@ fn faults() -> Vec<(&'static str, Fault)> {
         ("gone away", Fault::Refuse(2006)),
         ("shutdown", Fault::Refuse(1053)),
         ("deadlock", Fault::Refuse(1213)),
+        ("certification", Fault::Refuse(3101)),
+        ("error during commit", Fault::Refuse(1180)),
+        ("error during commit, after it", Fault::RefuseAfter(1180)),
         ("read-only", Fault::Refuse(1290)),
         ("syntax", Fault::Refuse(1064)),
         ("statements", Fault::Refuse(1461)),
@@ -295,6 +298,34 @@ fn p14_a_confirmed_outcome_says_so() {
     // Without a fault nothing has to be confirmed.
     database.insert(&stale());
     assert!(!subject.reap_all(5).requeued[0].confirmed);
+}
+
+#[test]
+fn p14_on_a_cluster_reading_back_waits_for_what_the_lost_node_had_committed() {
+    let mut database = Database::new();
+    for operation in operations() {
+        if operation.name == "leaseState" {
+            continue;
+        }
+        let commit = operation.name.starts_with("reap") || operation.name.starts_with("recover");
+        let write = if commit { "COMMIT" } else { "UPDATE " };
+        let proxy = Proxy::start(database.endpoint());
+        // As a node's variables are.
+        let variables = "SELECT 'version', VERSION() UNION SELECT 'transaction_isolation', 'x' UNION SELECT 'wsrep_on', 'ON'";
+        let variables = if wants_mysql() { variables.to_owned() } else { variables.replace("transaction_", "tx_") };
+        proxy.rule(When::statement("SHOW VARIABLES").always(), Fault::Instead(variables));
+        let waits = proxy.rule(When::statement("SET SESSION wsrep_sync_wait = 1").always(), Fault::Instead("DO 0".to_owned()));
+        let mut subject = Subject::through(&proxy, &database);
+        let (uid, uuid) = target(&mut database, &operation);
+        let lost = proxy.rule(When::command(move |command| command.is_statement() && command.sql.starts_with(write)), Fault::CutAfter);
+        assert!((operation.call)(&mut subject, uid, &uuid).unwrap(), "{}", operation.name);
+        // What may simply be repeated is not read back.
+        let repeated = matches!(operation.name, "renewLease" | "markPendingEffect");
+        assert_eq!((lost.hits(), waits.hits()), (1, usize::from(!repeated)), "{}", operation.name);
+        assert!((operation.call)(&mut subject, uid, &uuid).is_ok());
+        assert_eq!(waits.hits(), usize::from(!repeated), "{}: once a connection", operation.name);
+        next_questions(&mut subject, &mut database, operation.name);
+    }
 }
 
 #[test]
@@ -487,6 +518,23 @@ fn p21_a_claim_whose_client_gave_up_never_takes_effect_later() {
         // And the next call gives the right answer.
         assert!(subject.claim(uid, OWNER, LEASE).unwrap());
         assert!(subject.requeue(uid, OWNER).unwrap());
+    }
+}
+
+#[test]
+fn p21_every_operation_goes_on_when_the_idle_connection_was_closed() {
+    let mut database = Database::new();
+    for operation in operations() {
+        let proxy = Proxy::start(database.endpoint());
+        let mut subject = Subject::through(&proxy, &database);
+        let opened = database.insert(&Run::queued());
+        assert_eq!(subject.lease_state(opened, OWNER).unwrap(), "requeued");
+        proxy.cut_all();
+        let (uid, uuid) = target(&mut database, &operation);
+        let done = (operation.call)(&mut subject, uid, &uuid).unwrap_or_else(|error| panic!("{}: {error}", operation.name));
+        assert_eq!(done, operation.name != "leaseState", "{}", operation.name);
+        assert_eq!(done, (operation.effect)(&mut database, uid), "{}", operation.name);
+        assert_eq!(proxy.connections(), 2, "{}", operation.name);
     }
 }
 

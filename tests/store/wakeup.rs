@@ -433,9 +433,9 @@ fn p14_a_commit_that_is_refused_and_did_not_happen_is_an_error() {
     let mut subject = Subject::through(&proxy, &database);
     let (stale, mine) = (database.insert(&stale(1)), database.insert(&Run::running(OWNER, LEASE)));
     let before = database.all();
-    proxy.rule(commit().times(2), Fault::Refuse(1180));
-    assert_eq!(error_of(Kind::Query, subject.reap(&waking(5))).code, 1180);
-    assert_eq!(error_of(Kind::Query, recover_waking(&mut subject, mine, Some(&template()))).code, 1180);
+    proxy.rule(commit().times(2), Fault::Refuse(1030));
+    assert_eq!(error_of(Kind::Query, subject.reap(&waking(5))).code, 1030);
+    assert_eq!(error_of(Kind::Query, recover_waking(&mut subject, mine, Some(&template()))).code, 1030);
     assert_eq!((database.all(), messages(&mut database)), (before, vec![]));
     // The session is left without a transaction of its own.
     assert_eq!(uids(&subject.reap(&waking(5)).unwrap().requeued), [stale]);
@@ -481,6 +481,94 @@ fn p14_what_is_told_of_a_wake_up_is_true() {
         Peer::of(database).requeue_stale(runs[0], NOW).unwrap();
     };
     assert_eq!(meanwhile(Fault::CutBefore, requeued), (true, false, false));
+}
+
+/// What a reap of the runs A, B and C tells when its commit is lost before the server has it, and another reaper, which knows no outbox,
+/// handles `theirs` of them before the rows are read back.
+fn partly_handled(theirs: &[usize]) -> (Database, Vec<i64>, nrllm_runtime::store::reap::Report) {
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let runs: Vec<i64> = (0..3).map(|number| database.insert(&stale(number))).collect();
+    let mut subject = Subject::through(&proxy, &database);
+    subject.reap(&Request { dry_run: true, ..waking(5) }).unwrap();
+    proxy.rule(commit(), Fault::CutBefore);
+    let held = proxy.rule(When::statement("termination_reason FROM"), Fault::HoldRequest);
+    let reaping = thread::spawn(move || subject.reap(&waking(5)).unwrap());
+    held.wait();
+    for &index in theirs {
+        Peer::of(&database).requeue_stale(runs[index], NOW).unwrap();
+    }
+    held.release();
+    (database, runs, reaping.join().unwrap())
+}
+
+#[test]
+fn p14_one_run_that_another_reaper_handled_says_nothing_about_the_others_of_a_lost_chunk() {
+    for theirs in [&[0][..], &[1], &[0, 2]] {
+        let (mut database, runs, report) = partly_handled(theirs);
+        let ours: Vec<i64> = (0..3).filter(|index| !theirs.contains(index)).map(|index| runs[index]).collect();
+        assert_eq!(uids(&report.requeued), ours, "{report:?}");
+        assert!(report.requeued.iter().all(|entry| entry.woken_up && !entry.confirmed), "{report:?}");
+        assert_eq!(reasons(&report.skipped), vec!["renewed"; theirs.len()]);
+        assert_eq!(messages(&mut database).len(), ours.len(), "each with its message");
+        for uid in runs {
+            assert_eq!((database.get(uid, "status"), database.get(uid, "requeue_count")), ("queued".to_owned(), "1".to_owned()));
+        }
+    }
+    // All of them: what is told may be the other's work, and then nobody is said to be woken who is not.
+    let (mut database, _, report) = partly_handled(&[0, 1, 2]);
+    assert!(report.requeued.iter().all(|entry| entry.confirmed && !entry.woken_up), "{report:?}");
+    assert_eq!(messages(&mut database), []);
+}
+
+#[test]
+fn p14_one_run_that_another_sweep_marked_says_nothing_about_the_others_of_a_lost_chunk() {
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let runs: Vec<i64> = (0..3).map(|number| database.insert(&Run::queued().crdate(number).tstamp(NOW - 900))).collect();
+    let mut subject = Subject::through(&proxy, &database);
+    assert!(sweep(&mut subject, 900, 50, Some(template())).unwrap().is_empty());
+    proxy.rule(commit(), Fault::CutBefore);
+    let held = proxy.rule(When::statement("SELECT uid, tstamp FROM"), Fault::HoldRequest);
+    let sweeping = thread::spawn(move || sweep(&mut subject, 60, 50, Some(template())).unwrap());
+    held.wait();
+    // In the same second.
+    assert_eq!(sweep(&mut Subject::on(&database), 60, 1, None).unwrap().len(), 1);
+    held.release();
+    let swept = sweeping.join().unwrap();
+    assert_eq!(swept.iter().map(|run| run.uid as i64).collect::<Vec<_>>(), runs[1..]);
+    assert!(swept.iter().all(|run| run.woken_up), "{swept:?}");
+    assert_eq!(messages(&mut database).len(), 2);
+}
+
+#[test]
+fn p14_a_chunk_whose_outcome_stays_unknown_is_told_behind_one_that_was_handled() {
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let runs = database.insert_all(&vec![stale(1); 501]);
+    let mut subject = Subject::through(&proxy, &database);
+    let lost = proxy.rule(commit().nth(2), Fault::CutAfter);
+    proxy.rule(When::statement("termination_reason FROM").always(), Fault::CutBefore);
+    let report = subject.reap(&request(501)).unwrap();
+    assert_eq!((lost.hits(), report.requeued.len(), report.has_more), (1, 500, true));
+    assert_eq!((uids(&report.skipped), reasons(&report.skipped)), (runs[500..].to_vec(), vec!["unknown"]));
+    assert_eq!(database.get(runs[500], "status"), "queued", "as it may be");
+}
+
+#[test]
+fn p21_every_operation_with_a_wake_up_goes_on_when_the_idle_connection_was_closed() {
+    let mut database = Database::new();
+    for (number, round) in rounds().into_iter().enumerate() {
+        let proxy = Proxy::start(database.endpoint());
+        let mut subject = Subject::through(&proxy, &database);
+        let opened = database.insert(&Run::running(OWNER, LEASE));
+        assert!(subject.renew(opened, OWNER, LEASE).unwrap());
+        let runs = (round.prepare)(&mut database);
+        proxy.cut_all();
+        let told = (round.call)(&mut subject, &runs).unwrap_or_else(|error| panic!("{}: {error}", round.name));
+        assert!(told.values().any(|&(done, woken)| done && woken), "{}: {told:?}", round.name);
+        assert_eq!(proxy.connections(), 2, "{number}: {}", round.name);
+    }
 }
 
 /// One round of the fault tests: an operation with messages on runs of its own, broken at one exchange.
