@@ -10,9 +10,9 @@ use nrllm_runtime::store::reap::{Report, Request};
 use nrllm_runtime::store::recover::Recovery;
 
 use crate::subject::{LEASE, NOW, Subject, error_of, request};
-use crate::support::database::{Database, Run, Shape};
+use crate::support::database::{Database, RUNS, Run, Shape};
 use crate::support::peer::Peer;
-use crate::support::proxy::{Fault, Proxy, Welcome, When};
+use crate::support::proxy::{Fault, Info, Proxy, Welcome, When};
 use crate::support::server::{Endpoint, Server, wants_mysql};
 
 const OWNER: &str = "worker:web-01:4711:c0ffee";
@@ -298,6 +298,48 @@ fn p14_a_confirmed_outcome_says_so() {
     // Without a fault nothing has to be confirmed.
     database.insert(&stale());
     assert!(!subject.reap_all(5).requeued[0].confirmed);
+}
+
+/// The reads of the run table that were sent, in the order of their sending.
+fn reads(proxy: &Proxy) -> Vec<String> {
+    let of_runs = |sql: &String| sql.starts_with("SELECT ") && sql.contains(&format!("FROM `{RUNS}`"));
+    proxy.statements().into_iter().filter(of_runs).collect()
+}
+
+#[test]
+fn p02_ownership_is_never_read_without_a_lock() {
+    // A read/write splitter answers plain reads from a replica, which may be behind.
+    let mut database = Database::new();
+    for operation in operations() {
+        if operation.name == "leaseState" {
+            continue;
+        }
+        let commit = operation.name.starts_with("reap") || operation.name.starts_with("recover");
+        let write = if commit { "COMMIT" } else { "UPDATE " };
+        for lost in [false, true] {
+            let proxy = Proxy::start(database.endpoint());
+            let mut subject = Subject::through(&proxy, &database);
+            let opened = database.insert(&Run::queued());
+            assert_eq!(subject.lease_state(opened, OWNER).unwrap(), "requeued");
+            if lost {
+                proxy.rule(When::command(move |command| command.is_statement() && command.sql.starts_with(write)), Fault::CutAfter);
+            } else {
+                // Without the reply's text every write is read back.
+                proxy.info(Info::Drop);
+            }
+            let (uid, uuid) = target(&mut database, &operation);
+            proxy.clear_log();
+            assert!((operation.call)(&mut subject, uid, &uuid).unwrap(), "{}, lost: {lost}", operation.name);
+            let mut reads = reads(&proxy);
+            // A reaper's list of candidates is plain (rule 6).
+            reads.retain(|sql| !(operation.name.starts_with("reap") && sql.contains(" ORDER BY lease_expires, uid LIMIT ")));
+            let repeated = lost && matches!(operation.name, "renewLease" | "markPendingEffect");
+            assert_eq!(reads.is_empty(), repeated, "{}, lost: {lost}", operation.name);
+            for sql in reads {
+                assert!(sql.contains(" FOR UPDATE"), "{}, lost: {lost}: {sql}", operation.name);
+            }
+        }
+    }
 }
 
 #[test]

@@ -8,11 +8,13 @@ use std::time::Instant;
 use nrllm_runtime::run::argument;
 use nrllm_runtime::run::failure::{Classification, Failure, FailureClass};
 use nrllm_runtime::run::status::Reason;
+use nrllm_runtime::store::due;
 use nrllm_runtime::store::error::{Kind, Result};
 use nrllm_runtime::store::options::{Clock, Options, TableName};
 use nrllm_runtime::store::outbox::WakeUp;
 use nrllm_runtime::store::reap::Request;
 use nrllm_runtime::store::recover::{self, Recovery};
+use nrllm_runtime::store::status;
 use nrllm_runtime::store::stranded::{self, Stranded};
 
 use crate::subject::{LEASE, NOW, Subject, error_of, reasons, request, settings, uids};
@@ -568,6 +570,10 @@ fn p21_every_operation_with_a_wake_up_goes_on_when_the_idle_connection_was_close
         let told = (round.call)(&mut subject, &runs).unwrap_or_else(|error| panic!("{}: {error}", round.name));
         assert!(told.values().any(|&(done, woken)| done && woken), "{}: {told:?}", round.name);
         assert_eq!(proxy.connections(), 2, "{number}: {}", round.name);
+        proxy.cut_all();
+        subject.run(async |session, context| due::due_runs(session, context, 10, None).await).unwrap();
+        proxy.cut_all();
+        subject.run(async |session, context| status::status(session, context, Some(NOW), None).await).unwrap();
     }
 }
 
