@@ -85,7 +85,7 @@ reap: only holds 0: ValueError: $options ['only'] must list uids of at least 1, 
 reap: except holds a negative: ValueError: $options ['except'] must list uids of at least 1, -3 given
 reap: an option without a name: ValueError: $options has the unknown key '0'; its keys are dryRun, only, except, wakeUp
 status: now: ValueError: $now must be a unix time in seconds (not milliseconds) from 0 to 4294967295, -1 given
-status: since: ValueError: $since must be a number of seconds from 0 to 4294967295, -1 given
+status: since: ValueError: $since must be a unix time in seconds (not milliseconds) from 0 to 4294967295, -1 given
 identity: empty: ValueError: $segment must be 1 to 24 bytes long, 0 given
 identity: 25 bytes: ValueError: $segment must be 1 to 24 bytes long, 25 given
 backoffMs: negative: ValueError: $requeueCount must be from 0 to 4294967295, -1 given

@@ -601,7 +601,7 @@ pub unsafe extern "C" fn nrllm_status(
             let answer = Out::text("status", status)?;
             let runtime = self::runtime(runtime)?;
             let now = number(now).map(argument::now).transpose()?;
-            let since = number(since).map(|since| argument::age_seconds("since", since)).transpose()?;
+            let since = number(since).map(argument::since).transpose()?;
             let report = runtime.call(async |session, context| self::status::status(session, context, now, since).await)?;
             answer.set_json(&StatusView::new(&report, &runtime.key, &runtime.options))?;
             Ok(())

@@ -209,7 +209,7 @@ impl NrLlmRuntime {
     /// What an operator wants to know about the run table.
     fn status(&self, now: Option<i64>, since: Option<i64>) -> PhpResult<ZBox<ZendHashTable>> {
         let now = now.map(argument::now).transpose()?;
-        let since = since.map(|since| argument::age_seconds("since", since)).transpose()?;
+        let since = since.map(argument::since).transpose()?;
         let report = self.call(async |session, context| status::status(session, context, now, since).await)?;
         let mut counts = Builder::with_capacity(report.counts.len());
         for (name, count) in &report.counts {

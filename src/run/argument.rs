@@ -100,10 +100,23 @@ pub fn lease_expires(value: i64) -> Result<i64, ArgumentError> {
 ///
 /// A value outside 0 to 4 294 967 295: milliseconds passed as seconds would make every live run stale.
 pub fn now(value: i64) -> Result<i64, ArgumentError> {
+    unix_time("now", value)
+}
+
+/// Checks the unix time from which on runs are counted.
+///
+/// # Errors
+///
+/// A value outside 0 to 4 294 967 295.
+pub fn since(value: i64) -> Result<i64, ArgumentError> {
+    unix_time("since", value)
+}
+
+fn unix_time(argument: &'static str, value: i64) -> Result<i64, ArgumentError> {
     if (0..=MAX_U32).contains(&value) {
         Ok(value)
     } else {
-        Err(ArgumentError::new("now", format!("must be a unix time in seconds (not milliseconds) from 0 to {MAX_U32}, {value} given")))
+        Err(ArgumentError::new(argument, format!("must be a unix time in seconds (not milliseconds) from 0 to {MAX_U32}, {value} given")))
     }
 }
 

@@ -42,7 +42,7 @@ function told(string $name, callable $call): mixed
 
         return $result;
     } catch (Throwable $error) {
-        if ($error instanceof TypeError) {
+        if ($error instanceof TypeError && !str_starts_with($error->getMessage(), '$')) {
             // The engine and the binding word it differently; both name the argument.
             preg_match('/[`$](\w+)/', $error->getMessage(), $argument);
             echo "$name: ", $error::class, ' of ', $argument[1] ?? 'no argument', "\n";
