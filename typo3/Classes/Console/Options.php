@@ -10,12 +10,12 @@ namespace NrLlmRuntime\Typo3\Console;
 final class Options
 {
     /**
-     * A whole number in decimal digits of at least $min, null for anything else.
+     * A whole number of at least $min in decimal digits and nothing else, null for anything else: also for one that PHP's int cannot hold.
      */
     public static function integer(mixed $value, int $min): ?int
     {
-        if (is_string($value) && preg_match('/^\+?[0-9]{1,18}$/', trim($value)) === 1) {
-            $value = (int)trim($value);
+        if (is_string($value) && preg_match('/^0*([0-9]+)$/D', $value, $match) === 1) {
+            $value = filter_var($match[1], FILTER_VALIDATE_INT);
         }
 
         return is_int($value) && $value >= $min ? $value : null;
@@ -34,6 +34,7 @@ final class Options
         }
         $bytes = (int)$match[1] * ['' => 1, 'K' => 1024, 'M' => 1048576, 'G' => 1073741824][strtoupper($match[2])];
 
-        return $bytes > 0 ? $bytes : null;
+        // A product that is too large is a float.
+        return is_int($bytes) && $bytes > 0 ? $bytes : null;
     }
 }
