@@ -16,9 +16,8 @@ final class Reaper
 {
     /** Runs that one call of the runtime handles, so that a terminal sees progress. */
     private const CHUNK = 200;
-    /** Unreadable runs do not use the limit up, and the search for readable ones behind them is bounded: so many listings of so many. */
-    private const LISTINGS = 20;
-    private const LISTED = 50;
+    /** The longest time the runtime takes: no run is older. */
+    private const MAX_SECONDS = 4294967295;
 
     public function __construct(
         private readonly Door $door,
@@ -41,26 +40,21 @@ final class Reaper
         $tally->wakeUps = $this->wakeUps->mode();
         $tally->wakeUpsReason = $this->wakeUps->reason();
 
-        $candidates = $this->candidates($runtime, $limit, $tally);
-        if ($dryRun) {
-            foreach ($candidates as $list => $entries) {
-                $tally->{$list} = $entries;
+        $search = new Search($limit);
+        do {
+            $examined = $search->examined();
+            $found = $this->find($runtime, $limit - $tally->handled(), $search, $tally);
+            if ($dryRun) {
+                foreach ($found as $entry) {
+                    $entry['reason'] === null ? $tally->requeued[] = $entry : $tally->deadLettered[] = $entry;
+                }
+                $search->handled(array_column($found, 'uid'));
+            } else {
+                $this->reap($runtime, array_column($found, 'uid'), $search, $tally, $progress);
             }
-
-            return $tally;
-        }
-        $uids = array_column(array_merge($candidates['requeued'], $candidates['deadLettered']), 'uid');
-        $template = $this->wakeUps->template();
-        // Without an outbox a crash between a requeue and its wake-up strands what is in between: one run at most.
-        foreach (array_chunk($uids, $template !== null ? self::CHUNK : 1) as $only) {
-            $options = ['only' => $only] + ($template !== null ? ['wakeUp' => $template] : []);
-            $report = $runtime->reap(count($only), null, $options);
-            $this->take($runtime, $report->requeued(), $report->deadLettered(), $report->skipped(), $tally);
-            if ($progress !== null) {
-                $progress(count($only));
-            }
-        }
-        if ($wakeStranded !== null) {
+            // Whoever was passed over uses no place of the limit: others that are stale take it.
+        } while ($tally->hasMore && $tally->handled() < $limit && $search->examined() > $examined && !$search->isOver());
+        if ($wakeStranded !== null && !$dryRun) {
             $this->wakeStranded($runtime, $wakeStranded, $limit, $tally);
         }
 
@@ -68,72 +62,94 @@ final class Reaper
     }
 
     /**
-     * The stale runs to handle, by what the runtime would do with them. A dry run is asked instead of listing here, so that one place
-     * knows what stale means.
+     * At most so many stale runs that can be handled, the oldest lease first. A dry run is asked instead of listing here, so that one place
+     * knows what stale means; with the wake-up, so that it passes over what cannot be woken.
      *
      * @param \NrLlmRuntime $runtime
-     * @return array{requeued: list<array<string, mixed>>, deadLettered: list<array<string, mixed>>, skipped: list<array<string, mixed>>}
+     * @return list<array<string, mixed>> entries of NrLlmReapReport
      */
-    private function candidates(object $runtime, int $limit, Tally $tally): array
+    private function find(object $runtime, int $wanted, Search $search, Tally $tally): array
     {
-        $found = ['requeued' => [], 'deadLettered' => [], 'skipped' => []];
-        $seen = [];
-        for ($listing = 0; $listing < self::LISTINGS; $listing++) {
-            $options = ['dryRun' => true] + ($seen !== [] ? ['except' => $seen] : []);
-            $report = $runtime->reap(max(self::LISTED, $limit - self::count($found)), null, $options);
-            $tally->hasMore = $report->hasMore();
-            foreach ($report->skipped() as $entry) {
-                // Those of this tick's own exceptions are known already.
-                if ($entry['reason'] !== 'excepted') {
-                    $found['skipped'][] = $entry;
-                }
-            }
-            $entries = [];
-            foreach (['requeued' => $report->requeued(), 'deadLettered' => $report->deadLettered()] as $list => $listed) {
-                foreach ($listed as $entry) {
-                    $entries[] = [$entry['leaseExpires'], $entry['uid'], $list, $entry];
-                }
-            }
-            // The oldest lease first, whatever becomes of the run.
-            usort($entries, static fn(array $left, array $right): int => [$left[0], $left[1]] <=> [$right[0], $right[1]]);
-            foreach ($entries as [, $uid, $list, $entry]) {
-                if (self::count($found) >= $limit) {
-                    $tally->hasMore = true;
-                    break;
-                }
-                $seen[] = $uid;
-                $problem = $this->payloads->problem($uid);
-                if ($problem === '') {
-                    $found[$list][] = $entry;
-                    continue;
-                }
-                $tally->leftAlone[] = ['uid' => $uid, 'uuid' => $entry['uuid'], 'problem' => $problem];
-                $this->logger->error('Stale agent run {run} was left alone: {problem}',
-                    ['run' => $uid, 'uuid' => $entry['uuid'], 'problem' => $problem]);
-            }
-            if (self::count($found) >= $limit || !$tally->hasMore || $entries === []) {
+        $template = $this->wakeUps->template();
+        $options = ['dryRun' => true, 'except' => $search->except()] + ($template !== null ? ['wakeUp' => $template] : []);
+        $report = $runtime->reap($search->listing($wanted), null, $options);
+        $tally->hasMore = $report->hasMore();
+        // Those of this tick's own exceptions are known already.
+        $skipped = array_filter($report->skipped(), static fn(array $entry): bool => $entry['reason'] !== 'excepted');
+        foreach ($skipped as $entry) {
+            $search->examine();
+            $this->passOver($entry, $search, $tally);
+        }
+        $entries = array_merge($report->requeued(), $report->deadLettered());
+        // The oldest lease first, whatever becomes of the run.
+        usort($entries, static fn(array $left, array $right): int => [$left['leaseExpires'], $left['uid']]
+            <=> [$right['leaseExpires'], $right['uid']]);
+        $found = [];
+        foreach ($entries as $entry) {
+            if (count($found) >= $wanted || $search->isOver()) {
+                $tally->hasMore = true;
                 break;
             }
+            $search->examine();
+            $problem = $this->payloads->problem($entry['uid']);
+            if ($problem === '') {
+                $found[] = $entry;
+                continue;
+            }
+            $search->passOver($entry['uid']);
+            $tally->leftAlone[] = ['uid' => $entry['uid'], 'uuid' => $entry['uuid'], 'problem' => $problem];
+            $this->logger->error('Stale agent run {run} was left alone: {problem}',
+                ['run' => $entry['uid'], 'uuid' => $entry['uuid'], 'problem' => $problem]);
         }
 
         return $found;
     }
 
     /**
-     * @param array{requeued: list<mixed>, deadLettered: list<mixed>, skipped: list<mixed>} $found
+     * @param \NrLlmRuntime               $runtime
+     * @param list<int>                   $uids
+     * @param (\Closure(int): void)|null  $progress
      */
-    private static function count(array $found): int
+    private function reap(object $runtime, array $uids, Search $search, Tally $tally, ?\Closure $progress): void
     {
-        return count($found['requeued']) + count($found['deadLettered']);
+        $template = $this->wakeUps->template();
+        // Without an outbox a crash between a requeue and its wake-up strands what is in between: one run at most.
+        foreach (array_chunk($uids, $template !== null ? self::CHUNK : 1) as $only) {
+            if ($search->isOutOfTime()) {
+                $tally->hasMore = true;
+                break;
+            }
+            $handled = $tally->handled();
+            $report = $runtime->reap(count($only), null, ['only' => $only] + ($template !== null ? ['wakeUp' => $template] : []));
+            $this->take($runtime, $report->requeued(), $report->deadLettered(), $tally);
+            if ($tally->handled() > $handled) {
+                $search->handled();
+            }
+            foreach ($report->skipped() as $entry) {
+                $this->passOver($entry, $search, $tally);
+            }
+            if ($progress !== null) {
+                $progress(count($only));
+            }
+        }
+    }
+
+    /**
+     * @param array<string, mixed> $entry
+     */
+    private function passOver(array $entry, Search $search, Tally $tally): void
+    {
+        $search->passOver($entry['uid']);
+        $this->logger->notice('Stale agent run {run} was skipped: {reason}', self::context($entry));
+        $tally->skipped[] = $entry;
     }
 
     /**
      * @param \NrLlmRuntime              $runtime
      * @param list<array<string, mixed>> $requeued
      * @param list<array<string, mixed>> $deadLettered
-     * @param list<array<string, mixed>> $skipped
      */
-    private function take(object $runtime, array $requeued, array $deadLettered, array $skipped, Tally $tally): void
+    private function take(object $runtime, array $requeued, array $deadLettered, Tally $tally): void
     {
         foreach ($requeued as $entry) {
             $this->logger->info('Stale agent run {run} was requeued', self::context($entry));
@@ -147,10 +163,6 @@ final class Reaper
         foreach ($deadLettered as $entry) {
             $this->logger->warning('Stale agent run {run} was dead-lettered: {reason}', self::context($entry));
             $tally->deadLettered[] = $entry;
-        }
-        foreach ($skipped as $entry) {
-            $this->logger->notice('Stale agent run {run} was skipped: {reason}', self::context($entry));
-            $tally->skipped[] = $entry;
         }
     }
 
@@ -190,7 +202,7 @@ final class Reaper
     private function wakeStranded(object $runtime, int $seconds, int $limit, Tally $tally): void
     {
         $tally->sweptStranded = true;
-        foreach ($runtime->strandedRuns($seconds, $limit, null, $this->wakeUps->template()) as $entry) {
+        foreach ($runtime->strandedRuns(min($seconds, self::MAX_SECONDS), $limit, null, $this->wakeUps->template()) as $entry) {
             if (!$entry['wokenUp']) {
                 try {
                     $this->wakeUps->dispatch($entry['uuid']);

@@ -204,6 +204,72 @@ final class ReapCommandTest extends SiteTestCase
         self::assertSame(['queued', 'running'], [$this->db->row($good)['status'], $this->db->row($later)['status']]);
     }
 
+    public function testALockedRunDoesNotUseTheLimitUp(): void
+    {
+        // With the outbox runs are reaped in chunks, without it one at a time.
+        foreach (['doctrine' => 'outbox', 'default' => 'synchronous'] as $transport => $mode) {
+            $this->db->configure(['keeper' => '0'], [self::MESSAGE => $transport]);
+            $this->site = null;
+            $locked = [$this->db->stale(['lease_expires' => time() - 600]), $this->db->stale(['lease_expires' => time() - 500])];
+            $good = $this->db->stale();
+            $later = $this->db->stale(['lease_expires' => time() - 50]);
+            $lock = $this->db->lock(...$locked);
+            [$code, $output] = $this->reap(['--limit' => '1', '--format' => 'json']);
+            $lock->rollBack();
+            self::assertSame(0, $code, $output);
+            $document = Schema::check('reap', $output);
+            self::assertSame($mode, $document['wakeUps']['mode']);
+            self::assertSame([1, 2, true], [$document['counts']['requeued'], $document['counts']['skipped'], $document['hasMore']], $mode);
+            self::assertSame([[$good], $locked], [array_column($document['requeued'], 'uid'), array_column($document['skipped'], 'uid')]);
+            self::assertSame(['contended', 'contended'], array_column($document['skipped'], 'reason'));
+            self::assertNotSame('running', $this->db->row($good)['status']);
+            self::assertSame('running', $this->db->row($later)['status'], 'the limit is kept');
+            $this->db->pdo->exec('DELETE FROM tx_nrllm_agentrun');
+        }
+    }
+
+    public function testRunsThatCannotBeWokenDoNotUseTheLimitUp(): void
+    {
+        $odd = [];
+        for ($i = 0; $i < 60; $i++) {
+            $odd[] = $this->db->stale(['uuid' => 'run-' . $i, 'lease_expires' => time() - 5000 + $i]);
+        }
+        $spent = $this->db->stale(['uuid' => 'run-spent', 'requeue_count' => 3, 'lease_expires' => time() - 900]);
+        $good = $this->db->stale();
+        $later = $this->db->stale(['lease_expires' => time() - 50]);
+        foreach ([true, false] as $dryRun) {
+            [$code, $output] = $this->reap(['--limit' => '2', '--format' => 'json'] + ($dryRun ? ['--dry-run' => true] : []));
+            self::assertSame(0, $code, $output);
+            $document = Schema::check('reap', $output);
+            self::assertSame([[$good], [$spent], $odd, true], [array_column($document['requeued'], 'uid'),
+                array_column($document['deadLettered'], 'uid'), array_column($document['skipped'], 'uid'), $document['hasMore']]);
+            self::assertSame(['unwakeable'], array_values(array_unique(array_column($document['skipped'], 'reason'))));
+        }
+        // Nothing is left but what cannot be woken, and one that can.
+        self::assertStringContainsString('Reaped 61 stale run(s): 1 requeued, 0 dead-lettered, 60 skipped', $this->reap(['--limit' => '1'])[1]);
+        self::assertSame(['queued', 'queued'], [$this->db->row($good)['status'], $this->db->row($later)['status']]);
+        self::assertSame(60, $this->db->one("SELECT COUNT(*) FROM tx_nrllm_agentrun WHERE status = 'running'"));
+    }
+
+    public function testATickEndsHoweverManyRunsItHasToPassOver(): void
+    {
+        $this->db->stale(['queued_request' => 'nrv1:garbage', 'lease_expires' => 1000]);
+        for ($have = 1; $have < 1024; $have *= 2) {
+            $this->db->pdo->exec('INSERT INTO tx_nrllm_agentrun (uuid, status, claimed_by, queued_request, lease_expires) SELECT UUID(), status, claimed_by,'
+                . ' queued_request, lease_expires FROM tx_nrllm_agentrun');
+        }
+        $behind = $this->db->stale();
+        [$code, $output] = $this->reap(['--limit' => '1', '--format' => 'json']);
+        self::assertSame(1, $code);
+        $document = Schema::check('reap', $output);
+        self::assertSame(0, $document['counts']['requeued']);
+        self::assertTrue($document['hasMore']);
+        // The bound in time may be met first.
+        self::assertGreaterThanOrEqual(50, $document['counts']['leftAlone']);
+        self::assertLessThan(1024, $document['counts']['leftAlone']);
+        self::assertSame('running', $this->db->row($behind)['status']);
+    }
+
     public function testADryRunChangesNothingAndTellsTheSame(): void
     {
         $this->db->stale();
@@ -234,9 +300,11 @@ final class ReapCommandTest extends SiteTestCase
         for ($i = 0; $i < 450; $i++) {
             $this->db->stale();
         }
-        [$code, $output] = $this->reap(['--limit' => '1000']);
+        // As large as a limit can be.
+        [$code, $output] = $this->reap(['--limit' => (string)PHP_INT_MAX, '--wake-stranded' => (string)PHP_INT_MAX]);
         self::assertSame(0, $code);
         self::assertStringContainsString('Reaped 450 stale run(s): 450 requeued', $output);
+        self::assertStringContainsString('Woke 0 stranded run(s).', $output);
         self::assertSame(450, $this->db->one('SELECT COUNT(DISTINCT body) FROM sys_messenger_messages'));
     }
 
@@ -264,6 +332,8 @@ final class ReapCommandTest extends SiteTestCase
             [['--limit' => '-1'], 'The --limit option must be a positive integer.'],
             [['--limit' => ''], 'The --limit option must be a positive integer.'],
             [['--limit' => '99999999999999999999'], 'The --limit option must be a positive integer.'],
+            [['--limit' => '+5'], 'The --limit option must be a positive integer.'],
+            [['--limit' => ' 5'], 'The --limit option must be a positive integer.'],
             [['--format' => 'xml'], 'The --format option must be text or json.'],
             [['--wake-stranded' => 'soon'], 'The --wake-stranded option must be a number of seconds, 0 or more.'],
             [['--wake-stranded' => '-5'], 'The --wake-stranded option must be a number of seconds, 0 or more.'],

@@ -18,12 +18,7 @@ final class Database
     public function __construct()
     {
         $this->name = 'nrllm_typo3_' . bin2hex(random_bytes(5));
-        $this->pdo = new \PDO('mysql:unix_socket=' . self::environment('SOCKET'), self::environment('USER'), self::environment('PASSWORD'),
-            [
-            \PDO::ATTR_ERRMODE => \PDO::ERRMODE_EXCEPTION,
-            \PDO::ATTR_STRINGIFY_FETCHES => false,
-            \PDO::ATTR_EMULATE_PREPARES => false,
-        ]);
+        $this->pdo = self::connect();
         $this->pdo->exec('CREATE DATABASE ' . $this->name . ' CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci');
         $this->pdo->exec('USE ' . $this->name);
         foreach (array_filter(array_map('trim', explode(';',
@@ -31,6 +26,31 @@ final class Database
             $this->pdo->exec($statement);
         }
         $this->configure();
+    }
+
+    /**
+     * Somebody else's transaction that holds these runs, until it is rolled back or the result is gone.
+     */
+    public function lock(int ...$uids): \PDO
+    {
+        $other = self::connect();
+        $other->exec('USE ' . $this->name);
+        $other->beginTransaction();
+        foreach ($uids as $uid) {
+            // One by one: a range of a small table would be read, and locked, as a whole.
+            $other->query('SELECT uid FROM tx_nrllm_agentrun WHERE uid = ' . $uid . ' FOR UPDATE')->fetchAll();
+        }
+
+        return $other;
+    }
+
+    private static function connect(): \PDO
+    {
+        return new \PDO('mysql:unix_socket=' . self::environment('SOCKET'), self::environment('USER'), self::environment('PASSWORD'), [
+            \PDO::ATTR_ERRMODE => \PDO::ERRMODE_EXCEPTION,
+            \PDO::ATTR_STRINGIFY_FETCHES => false,
+            \PDO::ATTR_EMULATE_PREPARES => false,
+        ]);
     }
 
     public static function environment(string $name): string
