@@ -23,6 +23,8 @@ final class WorkCommand extends Command
     /** How long a run that could not be claimed, or whose execution threw, is left to others. */
     private const PAUSE_SECONDS = 60;
     private const LISTED = 10;
+    /** How old a list may get, in seconds: what is requeued meanwhile has a backoff that the list does not know. */
+    private const LIST_SECONDS = 1.0;
 
     private bool $stop = false;
 
@@ -95,14 +97,18 @@ final class WorkCommand extends Command
         $paused = [];
         while (!$this->stop && microtime(true) < $deadline) {
             $paused = array_filter($paused, static fn(int $until): bool => $until > time());
-            $worked = false;
             // Runs that could not be claimed stay in the list, in front: asked for behind them.
-            foreach ($native->dueRuns(self::LISTED + count($paused)) as $due) {
+            $list = $native->dueRuns(self::LISTED + count($paused));
+            $listed = hrtime(true);
+            foreach ($list as $due) {
                 if ($this->stop || microtime(true) >= $deadline) {
                     break;
                 }
                 if (isset($paused[$due['uid']])) {
                     continue;
+                }
+                if (hrtime(true) - $listed > self::LIST_SECONDS * 1e9) {
+                    continue 2;
                 }
                 $ran = $this->runOne($agents, $due, $lines);
                 if (!$ran) {
@@ -110,7 +116,6 @@ final class WorkCommand extends Command
                     $paused[$due['uid']] = time() + self::PAUSE_SECONDS;
                     continue;
                 }
-                $worked = true;
                 $done++;
                 if ($limit !== 0 && $done >= $limit) {
                     break 2;
@@ -119,11 +124,11 @@ final class WorkCommand extends Command
                     $lines->line(sprintf('Ends: %d bytes of memory in use.', memory_get_usage(true)), OutputInterface::VERBOSITY_VERBOSE);
                     break 2;
                 }
+                // A list is good for one execution: that may take minutes, and others claim and requeue runs of it meanwhile.
+                continue 2;
             }
-            if (!$worked) {
-                // --sleep=0 too waits a moment: the database is not asked in a tight loop.
-                $this->wait(min(max($sleep, 0.05), max(0.0, $deadline - microtime(true))));
-            }
+            // --sleep=0 too waits a moment: the database is not asked in a tight loop.
+            $this->wait(min(max($sleep, 0.05), max(0.0, $deadline - microtime(true))));
         }
         $lines->success(sprintf('Ran %d agent run(s).', $done));
 

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace NrLlmRuntime\Typo3\Tests\Functional;
 
+use Netresearch\NrLlm\Service\Agent\AgentRuntime;
+use NrLlmRuntime\Typo3\Tests\Support\Console;
 use NrLlmRuntime\Typo3\Tests\Support\Process;
 use NrLlmRuntime\Typo3\Tests\Support\SiteTestCase;
 
@@ -69,6 +71,26 @@ final class WorkerTest extends SiteTestCase
         self::assertSame(0, $code, $output);
         self::assertSame('completed', $this->db->row($good)['status']);
         self::assertStringContainsString('Ran 1 agent run(s).', $output);
+    }
+
+    public function testARunThatIsRequeuedMeanwhileIsLeftAloneUntilItsBackoffIsOver(): void
+    {
+        // What another worker does while this one executes its first run, in a step of that: it claims the next run, fails, and requeues it.
+        $first = $this->db->run(['crdate' => 1]);
+        $requeued = $this->db->run(['crdate' => 2]);
+        $last = $this->db->run(['crdate' => 3]);
+        $others = new \NrLlmRuntime($this->db->connection());
+        AgentRuntime::$steps = 1;
+        AgentRuntime::$step = static function (int $uid) use ($first, $requeued, $others): void {
+            if ($uid === $first && $others->claimQueued($requeued, 'worker:other:1', time() + 60)) {
+                $others->requeue($requeued, 'worker:other:1');
+            }
+        };
+        [$code, $output] = Console::call($this->command('nrllm:agent:work'), ['--limit' => '2', '--time-limit' => '20']);
+        self::assertSame(0, $code, $output);
+        self::assertSame([$this->db->row($first)['uuid'], $this->db->row($last)['uuid']], AgentRuntime::$ran);
+        self::assertSame(['queued', 1], [$this->db->row($requeued)['status'], $this->db->row($requeued)['requeue_count']]);
+        self::assertStringContainsString('Ran 2 agent run(s).', $output);
     }
 
     public function testItStopsOnSigtermAndSigintAfterTheRunUnderWay(): void
