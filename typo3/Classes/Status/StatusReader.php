@@ -67,7 +67,7 @@ final class StatusReader
     {
         $numbers = static fn(array $pairs): array => array_map('intval', $pairs);
         $oldest = $this->one("SELECT MIN(lease_expires) FROM %s WHERE status = 'running' AND lease_expires > 0");
-        $queued = $this->one("SELECT MIN(tstamp) FROM %s WHERE status = 'queued'");
+        $queued = $this->queuedSince();
 
         return [
             'counts' => $numbers($this->pairs('SELECT status, COUNT(*) FROM %s GROUP BY status')),
@@ -75,13 +75,27 @@ final class StatusReader
             'expiredLeases' => (int)$this->one("SELECT COUNT(*) FROM %s WHERE status = 'running' AND lease_expires > 0 AND lease_expires < ?", [$now]),
             'unleasedRunning' => (int)$this->one("SELECT COUNT(*) FROM %s WHERE status = 'running' AND lease_expires = 0"),
             'oldestLease' => $oldest === null ? null : (int)$oldest,
-            'oldestQueuedSeconds' => $queued === null ? null : max(0, $now - (int)$queued),
+            'oldestQueuedSeconds' => $queued === null ? null : max(0, $now - $queued),
             'stranded' => null,
             'clockSkewMs' => null,
             'leaseKey' => null,
             'server' => '',
             'isolation' => '',
         ];
+    }
+
+    /**
+     * Since when the oldest queued run waits: from when it was last queued, where that is recorded.
+     */
+    private function queuedSince(): ?int
+    {
+        try {
+            $since = $this->one("SELECT MIN(CASE WHEN queued_at > 0 THEN queued_at ELSE tstamp END) FROM %s WHERE status = 'queued'");
+        } catch (InvalidFieldNameException) {
+            $since = $this->one("SELECT MIN(tstamp) FROM %s WHERE status = 'queued'");
+        }
+
+        return $since === null ? null : (int)$since;
     }
 
     /**
@@ -97,7 +111,10 @@ final class StatusReader
     }
 
     /**
-     * @return int|null null: this release of nr_llm does not record its workers
+     * Workers, not rows, with a sign of life at most so old. Their clocks may be ahead of this one by as much; a sign of life from further in
+     * the future would keep a worker alive that is long gone.
+     *
+     * @return int|null null: this release of nr_llm does not record its workers, or not in a way that is known
      */
     private function liveWorkers(string $transport, int $now, int $maxAge): ?int
     {
@@ -105,11 +122,11 @@ final class StatusReader
             $connection = $this->connections->getConnectionForTable(self::WORKERS);
 
             return (int)$connection->executeQuery(
-                'SELECT COUNT(*) FROM ' . $connection->quoteIdentifier(self::WORKERS)
-                    . ' WHERE transport = ? AND last_seen >= ? AND last_seen <= ?',
-                [$transport, max(0, $now - $maxAge), $now],
+                'SELECT COUNT(DISTINCT worker_id) FROM ' . $connection->quoteIdentifier(self::WORKERS)
+                    . ' WHERE transport = ? AND last_seen BETWEEN ? AND ?',
+                [$transport, max(0, $now - $maxAge), $now + min($maxAge, PHP_INT_MAX - $now)],
             )->fetchOne();
-        } catch (TableNotFoundException) {
+        } catch (TableNotFoundException | InvalidFieldNameException) {
             return null;
         }
     }

@@ -54,6 +54,9 @@ final class StatusCommandTest extends SiteTestCase
             'a worker of another transport' => [fn() => $this->workers([['w1', 'rabbit', time()]]), [], '0 live worker(s)'],
             'too few' => [fn() => $this->workers([['w1', 'doctrine', time()]]), ['--minimum-workers' => '2'],
                 '1 live worker(s), and 2 are wanted.'],
+            'two rows of one worker' => [fn() => $this->workers([['w1', 'doctrine', time()], ['w1', 'doctrine', time() - 5]]),
+                ['--minimum-workers' => '2'], '1 live worker(s), and 2 are wanted.'],
+            'a clock of a worker that is far ahead' => [fn() => $this->workers([['w1', 'doctrine', time() + 500]]), [], '0 live worker(s)'],
         ];
         foreach ($cases as $case => [$make, $options, $said]) {
             $make();
@@ -79,6 +82,9 @@ final class StatusCommandTest extends SiteTestCase
             'a live worker' => [fn() => $this->workers([['w1', 'doctrine', time() - 100], ['w2', 'doctrine', time() - 500]]), []],
             'a worker within the given age' => [fn() => $this->workers([['w1', 'doctrine', time() - 500]]), ['--worker-max-age' => '600']],
             'a worker of the given transport' => [fn() => $this->workers([['w1', 'rabbit', time()]]), ['--transport' => 'rabbit']],
+            'a worker whose clock is ahead' => [fn() => $this->workers([['w1', 'doctrine', time() + 60]]), []],
+            'limits as large as can be' => [fn() => $this->workers([['w1', 'doctrine', time() - 5000]]),
+                ['--worker-max-age' => (string)PHP_INT_MAX, '--max-queue-wait' => (string)PHP_INT_MAX]],
             'no worker wanted' => [fn() => $this->workers([]), ['--minimum-workers' => '0']],
         ];
         foreach ($cases as $case => [$make, $options]) {
@@ -88,6 +94,19 @@ final class StatusCommandTest extends SiteTestCase
             $this->db->drop();
             $this->setUp();
             $this->site = null;
+        }
+    }
+
+    public function testWorkersAreNotJudgedWhereTheirTableIsOfAnotherShape(): void
+    {
+        foreach (['worker_id', 'transport', 'last_seen'] as $column) {
+            $this->workers([]);
+            $this->db->pdo->exec("ALTER TABLE tx_nrllm_worker_heartbeat DROP COLUMN $column");
+            [$code, $output, $errors] = $this->ask();
+            self::assertSame([0, ''], [$code, $errors], $column . $output);
+            self::assertStringContainsString("\n live workers     not judged (nr_llm does not record them)\n", $output);
+            self::assertStringContainsString('Workers are not judged', $output);
+            $this->db->pdo->exec('DROP TABLE tx_nrllm_worker_heartbeat');
         }
     }
 
@@ -178,6 +197,23 @@ final class StatusCommandTest extends SiteTestCase
         [$code, $output] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:status'], [], false);
         self::assertSame(1, $code);
         self::assertStringContainsString(' warning  path: No native runtime, nr_llm\'s own PHP code. The PHP extension nrllm_runtime is not loaded.', $output);
+    }
+
+    public function testWithoutTheRuntimeTheWaitCountsFromWhenARunWasQueuedAgain(): void
+    {
+        $wait = function (): int {
+            [, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:status', '--json'], [], false);
+            self::assertSame('', $errors);
+
+            return Schema::check('status', $output)['oldest_queue_wait_seconds'];
+        };
+        $this->db->run(['tstamp' => time() - 7000]);
+        self::assertGreaterThanOrEqual(7000, $wait(), 'a release without the column');
+        $this->db->pdo->exec('ALTER TABLE tx_nrllm_agentrun ADD queued_at int unsigned NOT NULL DEFAULT 0');
+        self::assertGreaterThanOrEqual(7000, $wait(), 'a row that was queued before there was the column');
+        $this->db->pdo->exec('UPDATE tx_nrllm_agentrun SET queued_at = ' . (time() - 400));
+        $this->db->run(['tstamp' => time(), 'queued_at' => time() - 500]);
+        self::assertThat($wait(), self::logicalAnd(self::greaterThanOrEqual(500), self::lessThan(7000)));
     }
 
     public function testBadOptionsExitWith2(): void
