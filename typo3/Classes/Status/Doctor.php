@@ -22,6 +22,10 @@ final class Doctor
 {
     public const OK = 'ok';
     public const WARNING = 'warning';
+    /** The length of a lease that is not kept in the background. */
+    private const NR_LLM_LEASE_SECONDS = 900;
+    /** Clocks that nobody tends differ by more. */
+    private const MOST_SKEW_SECONDS = 2.0;
 
     /**
      * @param object|null $registry TYPO3's CommandRegistry
@@ -62,12 +66,8 @@ final class Doctor
                 : 'The run table has no key (status, lease_expires): the reaper scans all running runs. Create it with `typo3 extension:setup` or the database analyser.');
         }
         if ($status['clockSkewMs'] !== null) {
-            $seconds = abs($status['clockSkewMs']) / 1000;
-            $checks[] = self::result('clock', $seconds <= 2.0 || $this->settings->clock() === RuntimeSettings::CLOCK_DATABASE, sprintf(
-                'The clocks of this host and of the database differ by %.1f s; the clock of the %s counts.',
-                $seconds,
-                $this->settings->clock() === RuntimeSettings::CLOCK_DATABASE ? 'database' : 'calling host',
-            ));
+            $checks[] = self::clock($status['clockSkewMs'], $this->settings->clock(),
+                $this->settings->keepsLeases() ? $this->settings->leaseSeconds() : self::NR_LLM_LEASE_SECONDS);
         }
         if ($status['stranded'] !== null) {
             $checks[] = self::result('stranded', $status['stranded'] === 0, $status['stranded'] === 0
@@ -90,6 +90,30 @@ final class Doctor
         }
 
         return $checks;
+    }
+
+    /**
+     * Whether the clocks of this host and of the database agree well enough. A lease is renewed a third of its length after the last time, so
+     * that a skew of two thirds makes a lease look over that is kept; a third is half of that. Pure, so that it can be tested without clocks
+     * that are wrong.
+     *
+     * @return array{check: string, level: string, text: string}
+     */
+    public static function clock(int $skewMs, string $clock, int $leaseSeconds): array
+    {
+        $seconds = abs($skewMs) / 1000;
+        $text = sprintf('The clocks of this host and of the database differ by %.1f s; the clock of the %s counts.', $seconds,
+            $clock === RuntimeSettings::CLOCK_DATABASE ? 'database' : 'calling host');
+        $third = $leaseSeconds / 3;
+        if ($clock === RuntimeSettings::CLOCK_DATABASE || $seconds <= min(self::MOST_SKEW_SECONDS, $third)) {
+            return self::result('clock', true, $text);
+        }
+        if ($seconds > $third) {
+            $text .= sprintf(' That is more than a third of the lease of %d s: a reaper whose clock is ahead takes runs away from workers that live.',
+                $leaseSeconds);
+        }
+
+        return self::result('clock', false, $text . ' Set the clocks (NTP), or the extension setting "clock" to "database".');
     }
 
     /**

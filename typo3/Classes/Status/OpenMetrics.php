@@ -32,7 +32,7 @@ final class OpenMetrics
             'nrllm_agent_unknown_queue_wait_runs' => ['Queued runs of which the wait is not known.', $status['unknownQueueWait'], ''],
             'nrllm_agent_stranded_runs' => ['Queued runs that seem to have lost their wake-up.', $status['stranded'], ''],
             'nrllm_agent_live_workers' => ['Workers seen lately.', $status['liveWorkers'], ''],
-            'nrllm_agent_clock_skew_seconds' => ['Clock of this host less that of the database.', $status['clockSkewMs'] === null ? null
+            'nrllm_agent_clock_skew_seconds' => ['How far the clock of the database is ahead of this host.', $status['clockSkewMs'] === null ? null
                 : $status['clockSkewMs'] / 1000, 'seconds'],
             'nrllm_agent_healthy' => ['1 when the status command exits 0.', $healthy ? 1 : 0, ''],
         ];
