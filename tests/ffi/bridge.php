@@ -252,6 +252,68 @@ $cases = [
         has('everybody may replace it', refusal('const NRLLM_RUNTIME_LIBRARY = ' . var_export($below, true) . ';'));
         chmod($folder, 0755);
     },
+    'a library in a folder where a group may replace it is refused, but where that group may exchange the package too' => static function (): void {
+        $define = static fn (string $path): string => 'const NRLLM_RUNTIME_LIBRARY = ' . var_export($path, true) . ';';
+        $folder = temporary() . '/shared';
+        mkdir("$folder/below", 0755, true);
+        $path = copied(0755, "$folder/below");
+        chmod($folder, 0775);
+        $group = filegroup($folder);
+        $said = refusal($define($path));
+        has("the group $group may replace it", $said);
+        has("chmod g-w $folder", $said);
+        // In a folder with the sticky bit only its owner and the file's can.
+        chmod($folder, 01775);
+        same('60000', bridge('echo NrLlmRuntime::backoffMs(1);', $path));
+        chmod($folder, 0775);
+
+        // A deployment with a umask of 002: the folders of the site, and of the package in it, belong to a group that may write them.
+        $site = temporary() . '/site';
+        mkdir($site);
+        proc_close(proc_open(['cp', '-R', package(), "$site/ffi"], [], $pipes));
+        $deployed = static fn (string $define): string => php($define . 'require ' . var_export("$site/ffi/autoload.php", true) . '; try { echo NrLlmRuntime::backoffMs(1); } catch (NrLlmConfigurationException $e) {'
+            . ' echo $e->getMessage(); }', extensions('ffi'));
+        has("the group $group may replace it", $deployed($define($path)));
+        chmod($site, 0775);
+        foreach (['', '/src', '/src/Ffi', '/lib', ...array_map(static fn (string $place): string => '/lib/' . basename($place), glob(package() . '/lib/*'))] as $part) {
+            chmod("$site/ffi$part", 0775);
+        }
+        same('60000', $deployed(''), 'the library of the package');
+        same('60000', $deployed($define($path)), 'a library elsewhere, of the same group');
+        if (posix_geteuid() === 0) {
+            chgrp($folder, 65533);
+            has('the group 65533 may replace it', $deployed($define($path)));
+        }
+        // Who may write the PHP file itself may run code as well.
+        chgrp($folder, $group);
+        foreach (['', '/ffi', '/ffi/src', '/ffi/src/Ffi'] as $part) {
+            chmod("$site$part", 0755);
+        }
+        has("the group $group may replace it", $deployed($define($path)));
+        chmod("$site/ffi/src/Ffi/Library.php", 0664);
+        same('60000', $deployed($define($path)));
+    },
+    'a library in a folder of another user is refused, but where that user may exchange the package too' => static function (): void {
+        $folder = temporary() . '/theirs';
+        mkdir("$folder/below", 0755, true);
+        $path = copied(0755, "$folder/below");
+        if (posix_geteuid() !== 0) {
+            same('60000', bridge('echo NrLlmRuntime::backoffMs(1);', $path));
+
+            return;
+        }
+        chown($folder, 65534);
+        foreach ([0755, 01777] as $mode) {
+            chmod($folder, $mode);
+            $said = refusal('const NRLLM_RUNTIME_LIBRARY = ' . var_export($path, true) . ';');
+            has('the user 65534 may replace it', $said);
+            has("chown root $folder", $said);
+        }
+        chmod($folder, 0755);
+        proc_close(proc_open(['cp', '-R', package(), "$folder/ffi"], [], $pipes));
+        same('60000', php('require ' . var_export("$folder/ffi/autoload.php", true) . '; echo NrLlmRuntime::backoffMs(1);', extensions('ffi')));
+        same('60000', php('const NRLLM_RUNTIME_LIBRARY = ' . var_export($path, true) . '; require ' . var_export("$folder/ffi/autoload.php", true) . '; echo NrLlmRuntime::backoffMs(1);', extensions('ffi')));
+    },
     'what is no library, or another one, is refused' => static function (): void {
         $define = static fn (string $path): string => 'const NRLLM_RUNTIME_LIBRARY = ' . var_export($path, true) . ';';
         $text = temporary() . '/text.so';

@@ -169,16 +169,57 @@ final class Library
         if (!in_array($owner, [0, $user, fileowner(__FILE__)], true)) {
             throw self::problemOf("$path is refused, because it belongs to the user $owner, who is neither root, nor the user of this process, nor the owner of this package");
         }
+        self::checkFolders($path);
+    }
+
+    /**
+     * Whoever can exchange the library, or a folder on its path, need not write it. Nobody may, but those who can exchange this package's PHP
+     * files as well: they run code in this process anyway. So a site whose folders a deploy group may write works as it is.
+     */
+    private static function checkFolders(string $path): void
+    {
+        [$users, $groups] = self::whoMayExchangeThisPackage();
         for ($folder = dirname($path); ; $folder = dirname($folder)) {
             $mode = fileperms($folder);
-            // In a folder with the sticky bit nobody else can replace the file.
-            if ($mode === false || (($mode & 0002) !== 0 && ($mode & 01000) === 0)) {
-                throw self::problemOf("$path is refused, because everybody may replace it: " . ($mode === false ? "the folder $folder cannot be looked at" : "chmod o-w $folder"));
+            [$owner, $group] = [fileowner($folder), filegroup($folder)];
+            if ($mode === false || $owner === false || $group === false) {
+                throw self::problemOf("$path is refused, because nobody knows who may replace it: the folder $folder cannot be looked at");
+            }
+            // In a folder with the sticky bit its owner alone can replace what is another's.
+            $write = ($mode & 01000) === 0 ? $mode : 0;
+            [$who, $remedy] = match (true) {
+                ($write & 0002) !== 0 => ['everybody', "chmod o-w $folder"],
+                ($write & 0020) !== 0 && !in_array($group, $groups, true) => ["the group $group", "chmod g-w $folder"],
+                !in_array($owner, $users, true) => ["the user $owner", "chown root $folder"],
+                default => [null, ''],
+            };
+            if ($who !== null) {
+                throw self::problemOf("$path is refused, because $who may replace it" . ($who === 'everybody' ? '' : ', who may not change this package') . ": $remedy");
             }
             if ($folder === dirname($folder)) {
                 return;
             }
         }
+    }
+
+    /** @return array{list<int|false|null>, list<int|false>} users and groups */
+    private static function whoMayExchangeThisPackage(): array
+    {
+        $users = [0, function_exists('posix_geteuid') ? posix_geteuid() : null];
+        $groups = [];
+        for ($path = __FILE__; str_starts_with($path, '/'); $path = dirname($path)) {
+            // Silent: open_basedir may hide folders above the package.
+            $mode = @fileperms($path);
+            $users[] = @fileowner($path);
+            if ($mode !== false && ($mode & 01020) === 0020) {
+                $groups[] = @filegroup($path);
+            }
+            if ($path === dirname($path)) {
+                break;
+            }
+        }
+
+        return [$users, $groups];
     }
 
     private static function problemOf(string $message): NrLlmConfigurationException
