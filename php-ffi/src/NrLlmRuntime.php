@@ -89,9 +89,12 @@ if (!class_exists(NrLlmRuntime::class, false)) {
          */
         public function __construct(
             #[\SensitiveParameter]
-            array|string $connection,
+            mixed $connection,
             array $options = [],
         ) {
+            if (!is_array($connection) && !is_string($connection)) {
+                throw Caller::blame(new TypeError('NrLlmRuntime::__construct(): Argument #1 ($connection) must be of type array|string, ' . Json::typeName($connection) . ' given'));
+            }
             Values::set($this, new Settings($connection, $options));
         }
 

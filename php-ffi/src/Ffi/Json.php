@@ -20,6 +20,16 @@ final class Json
         return json_encode(self::tree($value, 0), JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_PRESERVE_ZERO_FRACTION | JSON_THROW_ON_ERROR);
     }
 
+    /** The name of a value's type as the runtime says it: no class names. */
+    public static function typeName(#[\SensitiveParameter] mixed $value): string
+    {
+        return match (true) {
+            $value === null, is_scalar($value), is_array($value) => get_debug_type($value),
+            is_object($value) => 'object',
+            default => 'resource',
+        };
+    }
+
     private static function tree(#[\SensitiveParameter] mixed $value, int $depth): mixed
     {
         return match (true) {
@@ -27,8 +37,7 @@ final class Json
             is_string($value) => self::isUtf8($value) ? $value : ['$hex' => bin2hex($value)],
             is_float($value) => is_finite($value) ? $value : ['$float' => is_nan($value) ? 'NAN' : ($value > 0 ? 'INF' : '-INF')],
             is_array($value) => $depth < self::MAX_DEPTH ? self::entries($value, $depth + 1) : ['$type' => 'array'],
-            is_object($value) => ['$type' => 'object'],
-            default => ['$type' => 'resource'],
+            default => ['$type' => self::typeName($value)],
         };
     }
 

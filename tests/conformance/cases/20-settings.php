@@ -82,8 +82,17 @@ foreach ($options as $option) {
     told(json_encode($option, JSON_PARTIAL_OUTPUT_ON_ERROR | JSON_INVALID_UTF8_SUBSTITUTE | JSON_PRESERVE_ZERO_FRACTION), static fn () => new NrLlmRuntime($good, $option));
 }
 echo "-- types\n";
-told('int', static fn () => new NrLlmRuntime(5));
-told('null', static fn () => new NrLlmRuntime(null));
+// Both doors judge the connection themselves: the same words, said of the line that called.
+foreach ([5, null, true, 1.5, new stdClass(), new ArrayObject(), static fn () => 1, fopen('php://memory', 'r')] as $connection) {
+    try {
+        new NrLlmRuntime($connection);
+        echo "nothing thrown\n";
+    } catch (TypeError $error) {
+        $frame = $error->getTrace()[0];
+        printf("%s: %s(%d) %s, %s%s%s\n", get_debug_type($connection), $error::class, $error->getCode(), $error->getMessage(), $frame['class'], $frame['type'], $frame['function']);
+        echo '    in ', basename($error->getFile()), ', ', $error->getLine() === __LINE__ - 5 ? 'that line' : "line {$error->getLine()}", "\n";
+    }
+}
 told('object', static fn () => new NrLlmRuntime($good, new stdClass()));
 told('options a string', static fn () => new NrLlmRuntime($good, 'x'));
 thrown_class('nothing', static fn () => new NrLlmRuntime());
