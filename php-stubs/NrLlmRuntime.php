@@ -233,6 +233,7 @@ final class NrLlmRuntime
      *     `interruptOnLoss`: throw into the running PHP code, once, when the lease is lost or the run cancelled (false)
      *
      * @throws ValueError for an argument or option out of its range, or an unknown option
+     * @throws TypeError for an option of the wrong type
      * @throws NrLlmLeaseLostException when `$claimedBy` does not own the run
      * @throws NrLlmRunCancelledException when the run was cancelled
      * @throws NrLlmConfigurationException when the table or a column is missing
@@ -285,6 +286,7 @@ final class NrLlmRuntime
      *     each requeue
      *
      * @throws ValueError for an argument or option out of its range, or an unknown option
+     * @throws TypeError for an option of the wrong type
      * @throws NrLlmConfigurationException when a table or column is missing, or `wakeUp` is wrong
      * @throws NrLlmConnectionException when the server cannot be reached in time
      * @throws NrLlmQueryException when the server refuses a statement
@@ -389,7 +391,7 @@ final class NrLlmRuntime
      *     isolation: string,
      *     settings: array<string, mixed>
      * } `counts` by status, `deadLetters` by termination reason; `leaseKey`: whether a key over (status, lease_expires) exists; `settings`
-     *     never holds the password
+     *     never holds the password; `clockSkewMs`: how far the server's clock is ahead of this host's
      *
      * @throws ValueError for an argument out of its range
      * @throws NrLlmConfigurationException when the table or a column is missing

@@ -89,7 +89,7 @@ if (!class_exists(NrLlmFailure::class, false)) {
         /**
          * The same as an array, for `json_encode()` and logs.
          *
-         * @return array<string, mixed>
+         * @return array{failureClass: string, retryable: bool, tripsCircuit: bool, errorClass: string, httpStatus: int|null}
          */
         public function jsonSerialize(): array
         {

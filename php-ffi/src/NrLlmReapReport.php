@@ -56,8 +56,8 @@ if (!class_exists(NrLlmReapReport::class, false)) {
 
         /**
          * The runs that were left alone; `reason` is `renewed` (no longer stale), `contended` (locked by somebody else), `excepted`,
-         * with `wakeUp` also `unwakeable` (its uuid does not fit into the message; nothing was written), or `unknown` (the connection died at
-         * the commit and the row could not be read back: it may have been handled; `leaseState()` tells, and the sweep wakes what was not woken).
+         * with `wakeUp` also `unwakeable` (its uuid does not fit into the message; nothing was written), or `unknown` (the connection died at the
+         * commit and the row could not be read back: it may have been handled; `leaseState()` tells, and the sweep wakes what was not woken).
          *
          * @return list<ReapedRun>
          */
@@ -91,7 +91,7 @@ if (!class_exists(NrLlmReapReport::class, false)) {
         /**
          * The same as an array, for `json_encode()` and logs.
          *
-         * @return array<string, mixed>
+         * @return array{requeued: list<ReapedRun>, deadLettered: list<ReapedRun>, skipped: list<ReapedRun>, dryRun: bool, hasMore: bool}
          */
         public function jsonSerialize(): array
         {

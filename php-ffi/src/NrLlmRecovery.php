@@ -92,7 +92,15 @@ if (!class_exists(NrLlmRecovery::class, false)) {
         /**
          * The same as an array, for `json_encode()` and logs.
          *
-         * @return array<string, mixed>
+         * @return array{
+         *     outcome: self::REQUEUED|self::DEAD_LETTERED|self::LEASE_LOST,
+         *     reason: 'not_retryable'|'retries_exhausted'|null,
+         *     failure: array{failureClass: string, retryable: bool, tripsCircuit: bool, errorClass: string, httpStatus: int|null},
+         *     requeueCount: int<0, max>|null,
+         *     delayMs: int<0, max>|null,
+         *     wokenUp: bool,
+         *     confirmed: bool
+         * }
          */
         public function jsonSerialize(): array
         {

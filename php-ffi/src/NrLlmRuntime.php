@@ -28,7 +28,7 @@ if (!class_exists(NrLlmRuntime::class, false)) {
      *
      * @phpstan-type DueRun array{uid: int, uuid: string, requeueCount: int, queuedSeconds: int}
      * @phpstan-type StrandedRun array{uid: int, uuid: string, requeueCount: int, queuedSeconds: int, wokenUp: bool}
-     * @phpstan-type WakeUp array{table?: non-empty-string, queue?: non-empty-string, body: non-empty-string, headers: non-empty-string, placeholder: non-empty-string}
+     * @phpstan-type WakeUp array{table: non-empty-string, queue: non-empty-string, body: non-empty-string, headers: string, placeholder: non-empty-string}
      * @phpstan-type ConnectionArray array{
      *     driver?: 'mysqli'|'pdo_mysql',
      *     host?: string,
@@ -250,6 +250,7 @@ if (!class_exists(NrLlmRuntime::class, false)) {
          *     `interruptOnLoss`: throw into the running PHP code, once, when the lease is lost or the run cancelled (false)
          *
          * @throws ValueError for an argument or option out of its range, or an unknown option
+         * @throws TypeError for an option of the wrong type
          * @throws NrLlmLeaseLostException when `$claimedBy` does not own the run
          * @throws NrLlmRunCancelledException when the run was cancelled
          * @throws NrLlmConfigurationException when the table or a column is missing
@@ -308,6 +309,7 @@ if (!class_exists(NrLlmRuntime::class, false)) {
          *     each requeue
          *
          * @throws ValueError for an argument or option out of its range, or an unknown option
+         * @throws TypeError for an option of the wrong type
          * @throws NrLlmConfigurationException when a table or column is missing, or `wakeUp` is wrong
          * @throws NrLlmConnectionException when the server cannot be reached in time
          * @throws NrLlmQueryException when the server refuses a statement
@@ -342,11 +344,11 @@ if (!class_exists(NrLlmRuntime::class, false)) {
 
         /**
          * Claims the waking of queued runs that nothing woke: due for longer than `$olderThanSeconds`, oldest first. Each is returned at most once
-         * within that time, also to several callers at once.
+         * within that time, also to several callers at once. With `$wakeUp`, a run whose uuid does not fit into the message is left to a call without.
          *
-         * @param int<0, max> $olderThanSeconds how long after its backoff a run counts as stranded
+         * @param int<0, 4294967295> $olderThanSeconds how long after its backoff a run counts as stranded
          * @param positive-int $limit how many at most
-         * @param int<0, 4294967295>|null $now the time to judge by, in unix seconds; null: now
+         * @param int<0, 4294967295>|null $now the time that judges and marks, in unix seconds; null: now
          * @param WakeUp|null $wakeUp the message that wakes a worker, written in the same transaction; without it the caller wakes them
          *
          * @return list<StrandedRun>
@@ -418,7 +420,7 @@ if (!class_exists(NrLlmRuntime::class, false)) {
          *     isolation: string,
          *     settings: array<string, mixed>
          * } `counts` by status, `deadLetters` by termination reason; `leaseKey`: whether a key over (status, lease_expires) exists; `settings`
-         *     never holds the password
+         *     never holds the password; `clockSkewMs`: how far the server's clock is ahead of this host's
          *
          * @throws ValueError for an argument out of its range
          * @throws NrLlmConfigurationException when the table or a column is missing

@@ -334,6 +334,34 @@ $cases = [
         same("$crate[1] $crate[1] $abi[1] $abi[1]",
             bridge('$f = NrLlmRuntime\Ffi\Library::ffi(); echo NrLlmRuntime::VERSION, " ", $f->nrllm_version(), " ", NrLlmRuntime\Ffi\Library::ABI_VERSION, " ", $f->nrllm_abi_version();'));
     },
+    'what the bridge documents is what the stubs document, to the word' => static function (): void {
+        $code = <<<'PHP'
+            spl_autoload_register(static function (string $class) use ($folder): void {
+                if (is_file("$folder/$class.php")) {
+                    require_once "$folder/$class.php";
+                }
+            });
+            $comments = [];
+            foreach (glob("$folder/*.php") as $file) {
+                $class = new ReflectionClass(basename($file, '.php'));
+                foreach ([$class, ...$class->getMethods(), ...$class->getReflectionConstants()] as $part) {
+                    $comment = $part->getDocComment();
+                    if ($comment !== false && !str_contains($comment, '@internal')) {
+                        $comments["{$class->getName()} {$part->getName()}"] = preg_replace('/[\s*]+/', ' ', $comment);
+                    }
+                }
+            }
+            echo json_encode($comments, JSON_THROW_ON_ERROR);
+            PHP;
+        $comments = static fn (string $folder): array => json_decode(php('$folder = ' . var_export(TOP . "/$folder", true) . ";$code"), true, 512, JSON_THROW_ON_ERROR);
+        [$bridge, $stubs] = [$comments('php-ffi/src'), $comments('php-stubs')];
+        // Objects of the value classes are made by the runtime: that `new` throws is documented in the stubs alone.
+        $ownToTheStubs = '/^(?!NrLlmRuntime ).* __construct$/';
+        $stubs = array_filter($stubs, static fn (string $name): bool => preg_match($ownToTheStubs, $name) !== 1, ARRAY_FILTER_USE_KEY);
+        same(true, isset($stubs['NrLlmRuntime reap'], $stubs['NrLlmRuntime LEASE_SECONDS'], $stubs['NrLlmLease NrLlmLease']), 'the comments are found');
+        same([], array_keys(array_diff_assoc($stubs, $bridge)), 'other words than the stubs');
+        same([], array_keys(array_diff_key($bridge, $stubs)), 'not in the stubs');
+    },
     'on the command line ffi.enable=preload is enough' => static function (): void {
         same('60000', bridge('echo NrLlmRuntime::backoffMs(1);', null, ['-d', 'ffi.enable=preload']));
     },
@@ -506,8 +534,10 @@ $cases = [
         $bridge = describe_stubs_apart(TOP . '/php-ffi/src');
         $stubs = describe_stubs_apart(TOP . '/php-stubs');
         $bridge = array_filter($bridge, static fn (string $fact): bool => preg_match($own, $fact) !== 1 && !str_contains($fact, 'NrLlmRuntime\Ffi'), ARRAY_FILTER_USE_KEY);
-        same([], array_diff_assoc($bridge, $stubs), 'the bridge has');
-        same([], array_diff_assoc($stubs, $bridge), 'the stubs have');
+        // The one known difference is the extension's too, and for its sake: both judge the connection themselves, in the same words.
+        $known = KNOWN_DIFFERENCES['NrLlmRuntime::__construct($connection) type'];
+        same(['NrLlmRuntime::__construct($connection) type' => $known['extension']], array_diff_assoc($bridge, $stubs), 'the bridge has');
+        same(['NrLlmRuntime::__construct($connection) type' => $known['stubs']], array_diff_assoc($stubs, $bridge), 'the stubs have');
         same(array_map(basename(...), glob(TOP . '/php-stubs/*.php')), array_map(basename(...), glob(TOP . '/php-ffi/src/*.php')), 'a file a class');
     },
     'a signal handler that throws inside a call leaves a trace that can be printed' => static function (): void {
