@@ -48,6 +48,10 @@ final class Chaos
     /** @var array<string, int> */
     public array $faults = [];
     private int $server = 0;
+    /** @var array<string, array<string, int>> on the cluster, by node: what the nodes themselves count, over all their starts */
+    public array $conflicts = [];
+    /** @var array<string, array<string, int>> by node: the count at the last look since its start */
+    private array $counted = [];
 
     /** @param array<string, mixed> $round */
     private array $round = [];
@@ -142,6 +146,9 @@ final class Chaos
             throw new RuntimeException('the watcher cannot read the table after the round');
         }
         $judge->watch($rows);
+        foreach ($this->site->cluster ? array_keys($this->site->nodes) : [] as $index) {
+            $this->countConflicts($index);
+        }
         $notes = [];
         foreach (glob("$folder/ledger.*") as $ledger) {
             foreach (file($ledger, FILE_IGNORE_NEW_LINES) as $line) {
@@ -272,7 +279,9 @@ final class Chaos
                 $this->watcher = null;
                 $node = $this->site->nodes[$which % 3];
                 if ($kind === 'kill node') {
+                    $this->countConflicts($which % 3);
                     $node->kill();
+                    unset($this->counted['n' . $which % 3]);
                     $then(1500 + $size, 'start node');
                 } else {
                     $node->signal(SIGSTOP);
@@ -349,6 +358,18 @@ final class Chaos
                 break;
             default:
                 throw new LogicException($kind);
+        }
+    }
+
+    /** A node counts from its start, so it is asked before it is killed and after each round. */
+    private function countConflicts(int $index): void
+    {
+        foreach ($this->site->nodes[$index]->conflicts() ?? [] as $name => $count) {
+            $name = substr($name, strlen('wsrep_local_'));
+            $before = $this->counted["n$index"][$name] ?? 0;
+            // Less than before: it has begun again by itself.
+            $this->conflicts["n$index"][$name] = ($this->conflicts["n$index"][$name] ?? 0) + ($count < $before ? $count : $count - $before);
+            $this->counted["n$index"][$name] = $count;
         }
     }
 
@@ -507,14 +528,16 @@ $site = new Site($folder, $cluster);
 $chaos = new Chaos($site, $seed, $options, dirname(__DIR__, 2));
 printf("%s on MariaDB %s, seed %d%s\n", $cluster ? 'three nodes' : 'one server', $site->version, $seed, (isset($options['library']) ? ', one worker of three over FFI' : '') . (isset($options['skew']) ? ", reapers {$options['skew']} s ahead" : '') . (isset($options['step']) ? ", clocks stepped by {$options['step']} s" : ''));
 
-$totals = ['checked' => [], 'seen' => [], 'failed' => []];
+$totals = ['checked' => [], 'seen' => [], 'errors' => [], 'failed' => []];
 $played = 0;
 // After every round: what was played is told also when a later round ends the harness.
 $report = function () use (&$totals, &$played, $chaos, $site, $seed, $from, $cluster, $options, $began, $out): void {
     ksort($totals['checked']);
     ksort($totals['seen']);
+    ksort($totals['errors']);
     ksort($chaos->faults);
-    $facts = ['seed' => $seed, 'from' => $from, 'rounds' => $played, 'cluster' => $cluster, 'ffi' => isset($options['library']), 'step' => isset($options['step']) ? (int) $options['step'] : null, 'server' => $site->version, 'seconds' => round((hrtime(true) - $began) / 1e9, 1), 'faults' => $chaos->faults] + $totals;
+    $facts = ['seed' => $seed, 'from' => $from, 'rounds' => $played, 'cluster' => $cluster, 'ffi' => isset($options['library']), 'step' => isset($options['step']) ? (int) $options['step'] : null, 'server' => $site->version, 'seconds' => round((hrtime(true) - $began) / 1e9, 1), 'faults' => $chaos->faults] + $totals
+        + ($cluster ? ['conflicts' => $chaos->conflicts] : []);
     @mkdir($out, 0755, true);
     file_put_contents("$out/report-$seed-$from" . ($cluster ? '-cluster' : '') . '.json', json_encode($facts, JSON_PRETTY_PRINT | JSON_THROW_ON_ERROR) . "\n");
 };
@@ -531,6 +554,11 @@ for ($number = $from; $played < $rounds && hrtime(true) - $started < $seconds * 
     foreach (['checked', 'seen'] as $what) {
         foreach ($judge->$what as $key => $count) {
             $totals[$what][$key] = ($totals[$what][$key] ?? 0) + $count;
+        }
+    }
+    foreach ($judge->errors as $code => $counts) {
+        foreach ($counts as $whose => $count) {
+            $totals['errors'][$code][$whose] = ($totals['errors'][$code][$whose] ?? 0) + $count;
         }
     }
     if ($judge->violations !== []) {
@@ -552,6 +580,11 @@ for ($number = $from; $played < $rounds && hrtime(true) - $started < $seconds * 
 $report();
 $list = fn(array $counts): string => implode(', ', array_map(fn(string $key, int $count): string => "$key $count", array_keys($counts), $counts));
 echo "faults: ", $list($chaos->faults), "\nseen: ", $list($totals['seen']), "\nchecked: ", $list($totals['checked']), "\n";
+echo 'errors: ', implode(', ', array_map(fn(int $code, array $counts): string => "$code (module {$counts['module']}, PHP {$counts['PHP']})", array_keys($totals['errors']), $totals['errors'])), "\n";
+if ($cluster) {
+    ksort($chaos->conflicts);
+    echo 'conflicts counted by the nodes: ', implode(', ', array_map(fn(string $node, array $counts): string => "$node (" . $list($counts) . ')', array_keys($chaos->conflicts), $chaos->conflicts)), "\n";
+}
 printf("again: bin/chaos%s%s --seed %d --from %d --rounds %d\n", $cluster ? ' --cluster' : '', isset($options['step']) ? " --step {$options['step']}" : '', $seed, $from, $played);
 printf("%d passed, %d failed\n", $played - count($totals['failed']), count($totals['failed']));
 exit($totals['failed'] === [] && $played > 0 ? 0 : 1);
