@@ -43,7 +43,7 @@ phpt_suite() {
     # --temp-source and -target keep what the runner writes out of the tree. Its workers fail when two of them make a folder at once.
     (cd "$NRLLM_TOP" && find phpt -type d -exec mkdir -p "$NRLLM_TEST_TMP/phpt/{}" \;)
     env NO_INTERACTION=1 TEST_PHP_EXECUTABLE="$PHP" REPORT_EXIT_STATUS=1 \
-        "$PHP" -n "$(php_run_tests)" -n -q -j2 --no-color --show-diff --set-timeout "${PHPT_TIMEOUT:-120}" --no-clean -W "$results" \
+        "$PHP" -n "$(php_run_tests)" -n -q -j2 --no-color --show-diff --set-timeout "${PHPT_TIMEOUT:-120}" --no-clean -W "$results" --show-out \
         --temp-source "$source" --temp-target "$NRLLM_TEST_TMP/phpt" "${runner[@]}" \
         "${extensions[@]}" "${door[@]}" "${ini[@]}" "${tests[@]}" || status=$?
     # One line a test: PASSED, FAILED, SKIPPED, BORKED, LEAKED, WARNED, XFAILED …; only the first is a success.

@@ -156,7 +156,7 @@ final class Chaos
             }
         }
         $judge->judge($notes, array_combine(array_map(intval(...), array_column($rows, 'uid')), $rows));
-        $this->watcher?->query("DROP DATABASE $database");
+        $this->quietly(fn(mysqli $link) => $link->query("DROP DATABASE $database"), 0);
 
         return $judge;
     }
@@ -421,16 +421,14 @@ final class Chaos
             $this->site->awaitReady($node);
         }
         $this->watcher = null;
-        $link = $this->site->nodes[0]->connect() ?? throw new RuntimeException('the server does not answer before the round');
-        $link->query("CREATE DATABASE $database CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci");
-        $link->select_db($database);
-        $sql = preg_replace('/^--.*$/m', '', (string) file_get_contents("{$this->top}/tests/support/schema.sql"));
-        foreach (explode(';', strtr($sql, ['{charset}' => 'utf8mb4', '{collation}' => 'utf8mb4_unicode_ci'])) as $statement) {
-            trim($statement) === '' || $link->query($statement);
-        }
-        $insert = $link->prepare("INSERT INTO tx_nrllm_agentrun (uid, uuid, status, queued_request, suspended_state, tstamp, crdate) VALUES (?, ?, 'queued', ?, '', ?, ?)");
-        foreach ($runs as $uid => $run) {
-            $insert->execute([$uid, $run['uuid'], $run['payload'], time(), time()]);
+        for ($until = hrtime(true) + 60_000_000_000;; usleep(200_000)) {
+            try {
+                $this->fill($database, $runs);
+                break;
+            } catch (mysqli_sql_exception $error) {
+                // A cluster in which a node is just coming back holds such statements up, and refuses them in the end: once more, from the start.
+                in_array($error->getCode(), [1047, 1205, 1213, 2006, 2013], true) && hrtime(true) < $until || throw $error;
+            }
         }
         if ($this->site->cluster) {
             foreach ($this->site->nodes as $node) {
@@ -448,6 +446,27 @@ final class Chaos
                     }
                 }
             }
+        }
+    }
+
+    /**
+     * The round's database, with its runs.
+     *
+     * @param array<int, array{uuid: string, payload: string}> $runs
+     */
+    private function fill(string $database, array $runs): void
+    {
+        $link = $this->site->nodes[0]->connect() ?? throw new mysqli_sql_exception('the server does not answer before the round', 2006);
+        $link->query("DROP DATABASE IF EXISTS $database");
+        $link->query("CREATE DATABASE $database CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci");
+        $link->select_db($database);
+        $sql = preg_replace('/^--.*$/m', '', (string) file_get_contents("{$this->top}/tests/support/schema.sql"));
+        foreach (explode(';', strtr($sql, ['{charset}' => 'utf8mb4', '{collation}' => 'utf8mb4_unicode_ci'])) as $statement) {
+            trim($statement) === '' || $link->query($statement);
+        }
+        $insert = $link->prepare("INSERT INTO tx_nrllm_agentrun (uid, uuid, status, queued_request, suspended_state, tstamp, crdate) VALUES (?, ?, 'queued', ?, '', ?, ?)");
+        foreach ($runs as $uid => $run) {
+            $insert->execute([$uid, $run['uuid'], $run['payload'], time(), time()]);
         }
     }
 
@@ -551,6 +570,12 @@ for ($number = $from; $played < $rounds && hrtime(true) - $started < $seconds * 
         $judge->violations[] = "PHP is quiet: $output";
     }
     $judge->checked['PHP is quiet'] = 1;
+    $told = [];
+    exec(implode(' ', array_map(escapeshellarg(...), [PHP_BINARY, '-n', dirname(__DIR__) . '/secrets.php', $chaos->folder()])), $told);
+    $judge->checked['no password is told'] = 1;
+    if ($told !== []) {
+        $judge->violations[] = 'no password is told: ' . implode(', ', $told);
+    }
     foreach (['checked', 'seen'] as $what) {
         foreach ($judge->$what as $key => $count) {
             $totals[$what][$key] = ($totals[$what][$key] ?? 0) + $count;
