@@ -11,7 +11,7 @@ const PASSWORDS = ['nrllm-test-secret', 'correct horse:b@ttery/staple', 'p@ss:w/
     'site-Passw0rd', 'secret-word'];
 /** What suites hand to the processes that they start, and sources that they copy, are no output. */
 const SETTINGS = ['round.json'];
-const SOURCES = ['php', 'phps', 'phpt', 'inc', 'rs', 'c', 'py', 'md'];
+const SOURCES = ['php', 'phps', 'phpt', 'inc', 'rs', 'c', 'py', 'sh', 'md'];
 /** Read at a time; a secret on the border of two pieces is seen in the second, which begins with the end of the first. */
 const PIECE = 1 << 20;
 const OVERLAP = 400;
@@ -25,9 +25,9 @@ function forms(): array
         $name = substr($password, 0, 3) . '…';
         $mysql = sha1(sha1($password, true));
         $base64 = array_map(fn(int $shift): string => substr(base64_encode(str_repeat('x', $shift) . $password), [0, 2, 3][$shift], -4), [0, 1, 2]);
-        $forms += [$password => $name, urlencode($password) => "$name in a URL", rawurlencode($password) => "$name in a URL", trim((string) json_encode($password), '"') => "$name in JSON",
+        $forms += [urlencode($password) => "$name in a URL", rawurlencode($password) => "$name in a URL", trim((string) json_encode($password), '"') => "$name in JSON",
             bin2hex($password) => "$name in hex", strtoupper(bin2hex($password)) => "$name in hex", $mysql => "the hash of $name", strtoupper($mysql) => "the hash of $name",
-            addslashes($password) => "$name, quoted"] + array_fill_keys($base64, "$name in base64");
+            addslashes($password) => "$name, quoted", $password => $name] + array_fill_keys($base64, "$name in base64");
     }
 
     return $forms;
