@@ -33,6 +33,17 @@ function forms(): array
     return $forms;
 }
 
+/** @return array<string, true> the hashes of what is in bin/ */
+function scripts(): array
+{
+    static $scripts = null;
+    foreach ($scripts === null ? new RecursiveIteratorIterator(new RecursiveDirectoryIterator(dirname(__DIR__) . '/bin', FilesystemIterator::SKIP_DOTS)) : [] as $file) {
+        $scripts[sha1_file($file->getPathname())] = true;
+    }
+
+    return $scripts;
+}
+
 /**
  * @param list<string> $paths
  *
@@ -58,6 +69,10 @@ function finds(array $paths): array
                 }
             }
             fclose($handle);
+            // An exact copy of a script, which has no ending to be known by.
+            if ($found !== [] && isset(scripts()[sha1_file($file->getPathname())])) {
+                continue;
+            }
             foreach (array_keys($found) as $name) {
                 $finds[] = "{$file->getPathname()}: $name";
             }
