@@ -20,6 +20,7 @@ server_start() {
             user) export NRLLM_TEST_USER=$value ;;
             password) export NRLLM_TEST_PASSWORD=$value ;;
             version) NRLLM_SERVER_VERSION=$value ;;
+            dir) NRLLM_SERVER_LOG=$value/server.log ;;
         esac
     done
     [ -n "$NRLLM_SERVER_READY" ] || return 1

@@ -1,26 +1,24 @@
 //! Interrupting PHP when a lease is lost: the keeper raises the engine's own flag, and the handler here throws at the next safe
 //! point of the code that runs.
 //!
-//! The flag is shared with everybody who interrupts PHP (signals, time limits, profilers): it is set here and never cleared, and
-//! a raised flag is no proof that it was raised here. What is to be thrown is known by the leases alone, so a late raise finds
-//! nothing in the next request.
+//! What is set, in which order, and what a late raise finds in the next request, is [`HandOver`]'s; the flag is shared with signals,
+//! time limits and profilers.
 
 use std::panic::catch_unwind;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use ext_php_rs::exception::throw_with_code;
 use ext_php_rs::ffi::{executor_globals, zend_execute_data, zend_interrupt_function};
 
 use super::exceptions;
+use crate::process::handover::HandOver;
 use crate::process::keeper;
 
 /// The engine's handler.
 type Handler = unsafe extern "C" fn(*mut zend_execute_data);
 
-/// The engine's flag while a request keeps leases that interrupt, else null.
-static FLAG: AtomicPtr<AtomicBool> = AtomicPtr::new(std::ptr::null_mut());
-/// There may be a loss to throw.
-static PENDING: AtomicBool = AtomicBool::new(false);
+/// From the keeper's thread to PHP's.
+static HAND_OVER: HandOver = HandOver::new();
 /// The handler that was there before, or 0.
 static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
 
@@ -53,26 +51,21 @@ fn previous() -> Option<Handler> {
 
 /// On the PHP thread: from now on [`raise`] reaches this request.
 pub(super) fn arm() -> fn() {
-    // SAFETY: the address alone is taken. Without thread safety the globals are one static of the process, so that it stays
-    // right for ever; the flag is one byte that everybody writes atomically.
-    let flag = unsafe { (&raw mut executor_globals.vm_interrupt).cast::<AtomicBool>() };
-    FLAG.store(flag, Ordering::Release);
+    // SAFETY: without thread safety the globals are one static of the process, so that the address stays right for ever; the flag
+    // is one byte that everybody writes atomically.
+    let flag = unsafe { &*(&raw mut executor_globals.vm_interrupt).cast::<AtomicBool>() };
+    HAND_OVER.arm(flag);
     raise
 }
 
 /// RSHUTDOWN, before the leases are ended: no raise reaches the next request.
 pub(super) fn request_ended() {
-    FLAG.store(std::ptr::null_mut(), Ordering::Release);
-    PENDING.store(false, Ordering::Release);
+    HAND_OVER.request_ended();
 }
 
-/// Asks the engine for a call of the handler. Also on the keeper's thread: two stores, in this order, and nothing else.
+/// Asks the engine for a call of the handler. Also on the keeper's thread.
 fn raise() {
-    PENDING.store(true, Ordering::Release);
-    // SAFETY: null, or the flag that arm() found.
-    if let Some(flag) = unsafe { FLAG.load(Ordering::Acquire).as_ref() } {
-        flag.store(true, Ordering::SeqCst);
-    }
+    HAND_OVER.raise();
 }
 
 /// The engine's call at a safe point, after anybody raised the flag.
@@ -85,7 +78,7 @@ unsafe extern "C" fn handler(execute_data: *mut zend_execute_data) {
         // SAFETY: it is called as the engine called this one.
         unsafe { previous(execute_data) };
     }
-    if PENDING.load(Ordering::Acquire) {
+    if HAND_OVER.take() {
         let _ = catch_unwind(throw);
     }
 }
@@ -93,8 +86,6 @@ unsafe extern "C" fn handler(execute_data: *mut zend_execute_data) {
 /// Throws what is lost. Where an exception is on its way already (that of a signal handler, or of another lease), the engine makes
 /// it the previous one of ours. It cannot be put off by raising the flag again: the engine would ask before it goes on, for ever.
 fn throw() {
-    // Before the leases are asked: a loss that comes now raises again.
-    PENDING.store(false, Ordering::Release);
     while let Some(error) = keeper::take_loss() {
         let (message, class) = exceptions::parts(&error);
         // An error would mean that the class cannot be thrown; ours can.

@@ -29,7 +29,7 @@ pub(super) enum Next {
 }
 
 /// The plan of one lease.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Plan {
     every: u64,
     max_silent: u64,

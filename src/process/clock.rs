@@ -13,6 +13,10 @@ const COUNTS_SUSPEND: libc::clockid_t = libc::CLOCK_BOOTTIME;
 
 /// Nanoseconds since some moment before the process. No system call on Linux: the kernel's page answers.
 pub(super) fn now() -> u64 {
+    #[cfg(test)]
+    if let Some(fixed) = FIXED.get() {
+        return fixed;
+    }
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is writable. The call cannot fail: the clock exists since Linux 2.6.39.
     unsafe {
@@ -20,6 +24,12 @@ pub(super) fn now() -> u64 {
     }
     // Neither is negative on a monotonic clock.
     time.tv_sec.unsigned_abs().saturating_mul(SECOND).saturating_add(time.tv_nsec.unsigned_abs())
+}
+
+#[cfg(test)]
+thread_local! {
+    /// The time of tests that have one of their own; of their thread alone.
+    pub(super) static FIXED: std::cell::Cell<Option<u64>> = const { std::cell::Cell::new(None) };
 }
 
 #[cfg(test)]

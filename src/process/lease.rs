@@ -13,7 +13,7 @@ use crate::store::lease_state::LeaseState;
 const LANDING: Duration = Duration::from_millis(100);
 
 /// How a lease stands, and why. All but the first two are final.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(super) enum Standing {
     /// The last beat succeeded.
@@ -81,7 +81,7 @@ impl Standing {
         }
     }
 
-    const fn is_final(self) -> bool {
+    pub(super) const fn is_final(self) -> bool {
         !matches!(self, Self::Held | Self::Unknown)
     }
 
@@ -218,27 +218,40 @@ impl Cell {
         self.standing(now).is_final()
     }
 
-    /// Makes a standing final, unless another one is. Returns the one that is.
-    fn settle(&self, standing: Standing) -> Standing {
+    /// Makes a standing final, unless another one is, and tells of a loss. Returns the one that is.
+    pub(super) fn settle(&self, standing: Standing) -> Standing {
+        match self.make_final(standing) {
+            Ok(()) => {
+                self.announce(standing);
+                standing
+            }
+            Err(before) => before,
+        }
+    }
+
+    /// Makes a standing final; the one that is, if another is. Of all who try, one succeeds, once.
+    pub(super) fn make_final(&self, standing: Standing) -> std::result::Result<(), Standing> {
         let mut current = self.standing.load(Ordering::Acquire);
         loop {
             let before = Standing::from_code(current);
             if before.is_final() {
-                return before;
+                return Err(before);
             }
             match self.standing.compare_exchange_weak(current, standing as u8, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => break,
+                Ok(_) => return Ok(()),
                 Err(found) => current = found,
             }
         }
-        // Once: only whoever settled it comes here. A release disarms before it settles.
+    }
+
+    /// Tells of a loss, where the holder wants to be interrupted. Only who made it final comes here; a release disarms before it settles.
+    pub(super) fn announce(&self, standing: Standing) {
         if standing.is_loss()
             && self.notice.compare_exchange(notice::ARMED, notice::DUE, Ordering::AcqRel, Ordering::Acquire).is_ok()
             && let Some(on_loss) = self.on_loss
         {
             on_loss();
         }
-        standing
     }
 
     /// The deadline, on the lease's clock.
@@ -323,8 +336,13 @@ impl Cell {
 
     /// Ends the lease in the holder's name: nobody is interrupted any more.
     pub(super) fn disarm_and_release(&self) {
-        self.notice.store(notice::OFF, Ordering::Release);
+        self.disarm();
         self.settle(Standing::Released);
+    }
+
+    /// From here on nobody is interrupted for this lease.
+    pub(super) fn disarm(&self) {
+        self.notice.store(notice::OFF, Ordering::Release);
     }
 
     fn error(&self, standing: Standing) -> Error {
@@ -391,7 +409,7 @@ impl Lease {
             return Err(error(standing, self.cell.uid, &self.cell.owner, None));
         }
         if standing.is_final() {
-            self.cell.notice.store(notice::OFF, Ordering::Release);
+            self.cell.disarm();
             return Err(self.cell.error(standing));
         }
         self.cell.last_step.store(now, Ordering::SeqCst);
@@ -444,6 +462,53 @@ impl Drop for Lease {
         if !self.cell.is_inherited() {
             self.cell.disarm_and_release();
             keeper::forget(&self.cell);
+        }
+    }
+}
+
+/// What is in a cell, for the model that explores its states (`tests/models/keeper.rs`).
+#[cfg(test)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Image {
+    pub(super) standing: Standing,
+    pub(super) deadline: u64,
+    pub(super) last_step: u64,
+    pub(super) resting: bool,
+    pub(super) in_flight: bool,
+    /// As in [`notice`].
+    pub(super) notice: u8,
+}
+
+#[cfg(test)]
+impl Image {
+    /// Is there a loss to be thrown?
+    pub(super) fn is_due(&self) -> bool {
+        self.notice == notice::DUE
+    }
+}
+
+#[cfg(test)]
+impl Cell {
+    /// The cell with this in it, kept so many forks ago.
+    pub(super) fn of(image: Image, forks: u32, on_loss: Option<fn()>) -> Self {
+        let cell = Self::new(7, "worker:a", fork::generation().wrapping_sub(forks), 0, 0, 0, on_loss);
+        cell.standing.store(image.standing as u8, Ordering::Relaxed);
+        cell.deadline.store(image.deadline, Ordering::Relaxed);
+        cell.last_step.store(image.last_step, Ordering::Relaxed);
+        cell.resting.store(image.resting, Ordering::Relaxed);
+        cell.notice.store(image.notice, Ordering::Relaxed);
+        cell.talk().in_flight = image.in_flight;
+        cell
+    }
+
+    pub(super) fn image(&self) -> Image {
+        Image {
+            standing: Standing::from_code(self.standing.load(Ordering::Relaxed)),
+            deadline: self.deadline(),
+            last_step: self.last_step(),
+            resting: self.resting.load(Ordering::Relaxed),
+            in_flight: self.talk().in_flight,
+            notice: self.notice.load(Ordering::Relaxed),
         }
     }
 }

@@ -7,9 +7,15 @@
 mod beats;
 mod clock;
 mod fork;
+pub mod handover;
 pub mod identity;
 pub mod keep_options;
 pub mod keeper;
 pub mod lease;
 pub mod sessions;
 pub mod signals;
+
+// With the other model, and in here for what it explores: the private parts.
+#[cfg(test)]
+#[path = "../../tests/models/keeper.rs"]
+mod model;

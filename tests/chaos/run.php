@@ -7,9 +7,10 @@ declare(strict_types=1);
 
 require __DIR__ . '/servers.inc';
 require __DIR__ . '/check.inc';
+require __DIR__ . '/clock.inc';
 
 mysqli_report(MYSQLI_REPORT_ERROR | MYSQLI_REPORT_STRICT);
-$options = getopt('', ['rounds:', 'seconds:', 'seed:', 'from:', 'cluster', 'out:', 'module:', 'library:', 'quiet', 'skew:']);
+$options = getopt('', ['rounds:', 'seconds:', 'seed:', 'from:', 'cluster', 'out:', 'module:', 'library:', 'quiet', 'skew:', 'clock:', 'step:']);
 $seed = (int) ($options['seed'] ?? random_int(1, 999_999));
 $cluster = isset($options['cluster']);
 $from = (int) ($options['from'] ?? 1);
@@ -20,6 +21,15 @@ $out = $options['out'];
 final class Chaos
 {
     private const LEASE = 2;
+    /**
+     * The lease of rounds in which hosts that judge by their own clocks step them: a second back and forth, so that two may be two seconds apart.
+     * What is left of the lease, and more than what delays a beat in such a round, is three seconds.
+     */
+    private const LEASE_WITH_STEPS = 6;
+    /** Kinds of faults that do not keep the beats of others from arriving for longer than a moment. */
+    private const GENTLE = ['kill worker', 'kill reaper', 'kill dispatcher', 'kill connections', 'cut'];
+    /** How far clocks are stepped where the database's decides, in seconds. */
+    private const STEPS = [-86_400 * 365 * 20, -86_400, -3600, -60, -7, -3, -1, 1, 3, 7, 60, 3600, 86_400, 86_400 * 365 * 20];
     private const RUNS = 10;
     /** How long faults happen, and how long it may take after them until every run has ended. */
     private const WINDOW_MS = 3000;
@@ -33,9 +43,15 @@ final class Chaos
     private array $proxyPipes = [];
     private ?mysqli $watcher = null;
     private ?mysqli $locker = null;
+    /** @var array<string, WallClock> by actor, in rounds with steps: each of those is a host of its own then */
+    private array $clocks = [];
     /** @var array<string, int> */
     public array $faults = [];
     private int $server = 0;
+    /** @var array<string, array<string, int>> on the cluster, by node: what the nodes themselves count, over all their starts */
+    public array $conflicts = [];
+    /** @var array<string, array<string, int>> by node: the count at the last look since its start */
+    private array $counted = [];
 
     /** @param array<string, mixed> $round */
     private array $round = [];
@@ -89,9 +105,9 @@ final class Chaos
         $this->round = ['folder' => $folder, 'top' => $this->top, 'ports' => $this->round['ports'], 'user' => Site::USER, 'password' => Site::PASSWORD, 'database' => $database,
             'seed' => $this->seed * 100_003 + $number, 'lease' => self::LEASE, 'mode' => $random->getInt(0, 1) === 1 ? 'bus' : 'table', 'clock' => $random->getInt(0, 1) === 1 ? 'database' : 'caller',
             'runs' => array_map(fn(array $run): array => ['uuid' => $run['uuid']], $runs), 'cancel' => $cancel, 'skew' => (int) ($this->options['skew'] ?? 0), 'library' => $this->options['library'] ?? null];
+        $schedule = $this->withSteps($this->schedule($random), $number);
         $this->file = "$folder/round.json";
         file_put_contents($this->file, json_encode($this->round, JSON_THROW_ON_ERROR));
-        $schedule = $this->schedule($random);
         $this->prepare($database, $runs, $random->getInt(0, 1));
 
         $this->spawn('worker0', 'worker', 0);
@@ -130,6 +146,9 @@ final class Chaos
             throw new RuntimeException('the watcher cannot read the table after the round');
         }
         $judge->watch($rows);
+        foreach ($this->site->cluster ? array_keys($this->site->nodes) : [] as $index) {
+            $this->countConflicts($index);
+        }
         $notes = [];
         foreach (glob("$folder/ledger.*") as $ledger) {
             foreach (file($ledger, FILE_IGNORE_NEW_LINES) as $line) {
@@ -137,7 +156,7 @@ final class Chaos
             }
         }
         $judge->judge($notes, array_combine(array_map(intval(...), array_column($rows, 'uid')), $rows));
-        $this->watcher?->query("DROP DATABASE $database");
+        $this->quietly(fn(mysqli $link) => $link->query("DROP DATABASE $database"), 0);
 
         return $judge;
     }
@@ -151,6 +170,50 @@ final class Chaos
         $schedule = [];
         for ($i = $random->getInt(3, 6); $i > 0; $i--) {
             $schedule[] = ['at' => $random->getInt(200, self::WINDOW_MS), 'kind' => $kinds[$random->getInt(0, count($kinds) - 1)], 'which' => $random->getInt(0, 5), 'size' => $random->getInt(0, 1000)];
+        }
+        usort($schedule, fn(array $a, array $b): int => $a['at'] <=> $b['at']);
+
+        return $schedule;
+    }
+
+    /**
+     * Adds steps of the actors' clocks to two thirds of the rounds with the database's clock, and to one third of those with the caller's. In the
+     * latter a step costs the lease its length: there they are short, the lease is longer, and what would delay beats as well is left out.
+     *
+     * @param list<array<string, mixed>> $schedule
+     * @return list<array<string, mixed>>
+     */
+    private function withSteps(array $schedule, int $number): array
+    {
+        // Chance of its own: what else happens in the round does not depend on whether there are steps.
+        $random = new Random\Randomizer(new Random\Engine\Mt19937($this->seed * 100_003 + $number + 1_000_000_007));
+        $step = isset($this->options['step']) ? (int) $this->options['step'] : null;
+        $this->clocks = [];
+        if ($step !== null) {
+            $this->round['clock'] = 'caller';
+        }
+        $database = $this->round['clock'] === 'database';
+        if ($step === null && ($this->round['skew'] !== 0 || $random->getInt(0, 2) >= ($database ? 2 : 1))) {
+            return $schedule;
+        }
+        foreach (['worker0', 'worker1', 'worker2', 'reaper0', 'reaper1'] as $host) {
+            $this->clocks[$host] = new WallClock($this->options['clock'], "{$this->round['folder']}/clock.$host");
+        }
+        if (!$database) {
+            $this->round['lease'] = self::LEASE_WITH_STEPS;
+            $schedule = array_values(array_filter($schedule, fn(array $fault): bool => in_array($fault['kind'], self::GENTLE, true)));
+        }
+        if ($step !== null) {
+            // All on one side, in the direction that makes leases look older than they are.
+            foreach ($step > 0 ? [0, 1] : [0, 1, 2] as $which) {
+                $schedule[] = ['at' => 800, 'kind' => $step > 0 ? 'clock step reaper' : 'clock step worker', 'which' => $which, 'size' => $step];
+            }
+        } else {
+            $sizes = $database ? self::STEPS : [-1, 1];
+            for ($i = $random->getInt(2, 6); $i > 0; $i--) {
+                $schedule[] = ['at' => $random->getInt(200, self::WINDOW_MS), 'kind' => $random->getInt(0, 2) === 0 ? 'clock step reaper' : 'clock step worker', 'which' => $random->getInt(0, 5),
+                    'size' => $sizes[$random->getInt(0, count($sizes) - 1)]];
+            }
         }
         usort($schedule, fn(array $a, array $b): int => $a['at'] <=> $b['at']);
 
@@ -193,6 +256,11 @@ final class Chaos
                 $role = substr($kind, 9);
                 posix_kill($this->actors[$role . $which % ($role === 'worker' ? 3 : 2)]['pid'], SIGCONT);
                 break;
+            case 'clock step worker':
+            case 'clock step reaper':
+                $role = substr($kind, 11);
+                $this->clocks[$role . $which % ($role === 'worker' ? 3 : 2)]->set($size);
+                break;
             case 'restart server':
                 $this->site->nodes[0]->kill();
                 $then(100 + $size, 'start server');
@@ -211,7 +279,9 @@ final class Chaos
                 $this->watcher = null;
                 $node = $this->site->nodes[$which % 3];
                 if ($kind === 'kill node') {
+                    $this->countConflicts($which % 3);
                     $node->kill();
+                    unset($this->counted['n' . $which % 3]);
                     $then(1500 + $size, 'start node');
                 } else {
                     $node->signal(SIGSTOP);
@@ -291,6 +361,18 @@ final class Chaos
         }
     }
 
+    /** A node counts from its start, so it is asked before it is killed and after each round. */
+    private function countConflicts(int $index): void
+    {
+        foreach ($this->site->nodes[$index]->conflicts() ?? [] as $name => $count) {
+            $name = substr($name, strlen('wsrep_local_'));
+            $before = $this->counted["n$index"][$name] ?? 0;
+            // Less than before: it has begun again by itself.
+            $this->conflicts["n$index"][$name] = ($this->conflicts["n$index"][$name] ?? 0) + ($count < $before ? $count : $count - $before);
+            $this->counted["n$index"][$name] = $count;
+        }
+    }
+
     private function quietly(Closure $do, int $which): bool
     {
         $link = $this->site->nodes[$which % count($this->site->nodes)]->connect($this->round['database']);
@@ -339,16 +421,14 @@ final class Chaos
             $this->site->awaitReady($node);
         }
         $this->watcher = null;
-        $link = $this->site->nodes[0]->connect() ?? throw new RuntimeException('the server does not answer before the round');
-        $link->query("CREATE DATABASE $database CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci");
-        $link->select_db($database);
-        $sql = preg_replace('/^--.*$/m', '', (string) file_get_contents("{$this->top}/tests/support/schema.sql"));
-        foreach (explode(';', strtr($sql, ['{charset}' => 'utf8mb4', '{collation}' => 'utf8mb4_unicode_ci'])) as $statement) {
-            trim($statement) === '' || $link->query($statement);
-        }
-        $insert = $link->prepare("INSERT INTO tx_nrllm_agentrun (uid, uuid, status, queued_request, suspended_state, tstamp, crdate) VALUES (?, ?, 'queued', ?, '', ?, ?)");
-        foreach ($runs as $uid => $run) {
-            $insert->execute([$uid, $run['uuid'], $run['payload'], time(), time()]);
+        for ($until = hrtime(true) + 60_000_000_000;; usleep(200_000)) {
+            try {
+                $this->fill($database, $runs);
+                break;
+            } catch (mysqli_sql_exception $error) {
+                // A cluster in which a node is just coming back holds such statements up, and refuses them in the end: once more, from the start.
+                in_array($error->getCode(), [1047, 1205, 1213, 2006, 2013], true) && hrtime(true) < $until || throw $error;
+            }
         }
         if ($this->site->cluster) {
             foreach ($this->site->nodes as $node) {
@@ -369,6 +449,27 @@ final class Chaos
         }
     }
 
+    /**
+     * The round's database, with its runs.
+     *
+     * @param array<int, array{uuid: string, payload: string}> $runs
+     */
+    private function fill(string $database, array $runs): void
+    {
+        $link = $this->site->nodes[0]->connect() ?? throw new mysqli_sql_exception('the server does not answer before the round', 2006);
+        $link->query("DROP DATABASE IF EXISTS $database");
+        $link->query("CREATE DATABASE $database CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci");
+        $link->select_db($database);
+        $sql = preg_replace('/^--.*$/m', '', (string) file_get_contents("{$this->top}/tests/support/schema.sql"));
+        foreach (explode(';', strtr($sql, ['{charset}' => 'utf8mb4', '{collation}' => 'utf8mb4_unicode_ci'])) as $statement) {
+            trim($statement) === '' || $link->query($statement);
+        }
+        $insert = $link->prepare("INSERT INTO tx_nrllm_agentrun (uid, uuid, status, queued_request, suspended_state, tstamp, crdate) VALUES (?, ?, 'queued', ?, '', ?, ?)");
+        foreach ($runs as $uid => $run) {
+            $insert->execute([$uid, $run['uuid'], $run['payload'], time(), time()]);
+        }
+    }
+
     private function spawn(string $actor, string $script, int $number): void
     {
         // The third worker goes over FFI where the library is given: both kinds beside each other.
@@ -377,7 +478,8 @@ final class Chaos
             ...$ffi ? [] : ['-d', 'extension=' . $this->options['module']], __DIR__ . "/$script.php", $this->file, $actor, (string) $number];
         $command = array_values(array_filter($command, fn(string $word, int $at): bool => !($word === 'extension=' || ($word === '-d' && ($command[$at + 1] ?? '') === 'extension=')), ARRAY_FILTER_USE_BOTH));
         array_splice($command, 1, 0, '-n');
-        $process = proc_open($command, [['file', '/dev/null', 'r'], ['file', "{$this->round['folder']}/output.$actor", 'a'], ['file', "{$this->round['folder']}/output.$actor", 'a']], $pipes);
+        $process = proc_open($command, [['file', '/dev/null', 'r'], ['file', "{$this->round['folder']}/output.$actor", 'a'], ['file', "{$this->round['folder']}/output.$actor", 'a']], $pipes, null,
+            isset($this->clocks[$actor]) ? $this->clocks[$actor]->environment() : null);
         $this->actors[$actor] = ['process' => $process, 'pid' => proc_get_status($process)['pid'], 'script' => $script, 'number' => $number];
     }
 
@@ -443,16 +545,18 @@ foreach ([SIGINT, SIGTERM, SIGHUP] as $signal) {
 $began = hrtime(true);
 $site = new Site($folder, $cluster);
 $chaos = new Chaos($site, $seed, $options, dirname(__DIR__, 2));
-printf("%s on MariaDB %s, seed %d%s\n", $cluster ? 'three nodes' : 'one server', $site->version, $seed, (isset($options['library']) ? ', one worker of three over FFI' : '') . (isset($options['skew']) ? ", reapers {$options['skew']} s ahead" : ''));
+printf("%s on MariaDB %s, seed %d%s\n", $cluster ? 'three nodes' : 'one server', $site->version, $seed, (isset($options['library']) ? ', one worker of three over FFI' : '') . (isset($options['skew']) ? ", reapers {$options['skew']} s ahead" : '') . (isset($options['step']) ? ", clocks stepped by {$options['step']} s" : ''));
 
-$totals = ['checked' => [], 'seen' => [], 'failed' => []];
+$totals = ['checked' => [], 'seen' => [], 'errors' => [], 'failed' => []];
 $played = 0;
 // After every round: what was played is told also when a later round ends the harness.
 $report = function () use (&$totals, &$played, $chaos, $site, $seed, $from, $cluster, $options, $began, $out): void {
     ksort($totals['checked']);
     ksort($totals['seen']);
+    ksort($totals['errors']);
     ksort($chaos->faults);
-    $facts = ['seed' => $seed, 'from' => $from, 'rounds' => $played, 'cluster' => $cluster, 'ffi' => isset($options['library']), 'server' => $site->version, 'seconds' => round((hrtime(true) - $began) / 1e9, 1), 'faults' => $chaos->faults] + $totals;
+    $facts = ['seed' => $seed, 'from' => $from, 'rounds' => $played, 'cluster' => $cluster, 'ffi' => isset($options['library']), 'step' => isset($options['step']) ? (int) $options['step'] : null, 'server' => $site->version, 'seconds' => round((hrtime(true) - $began) / 1e9, 1), 'faults' => $chaos->faults] + $totals
+        + ($cluster ? ['conflicts' => $chaos->conflicts] : []);
     @mkdir($out, 0755, true);
     file_put_contents("$out/report-$seed-$from" . ($cluster ? '-cluster' : '') . '.json', json_encode($facts, JSON_PRETTY_PRINT | JSON_THROW_ON_ERROR) . "\n");
 };
@@ -466,9 +570,20 @@ for ($number = $from; $played < $rounds && hrtime(true) - $started < $seconds * 
         $judge->violations[] = "PHP is quiet: $output";
     }
     $judge->checked['PHP is quiet'] = 1;
+    $told = [];
+    exec(implode(' ', array_map(escapeshellarg(...), [PHP_BINARY, '-n', dirname(__DIR__) . '/secrets.php', $chaos->folder()])), $told);
+    $judge->checked['no password is told'] = 1;
+    if ($told !== []) {
+        $judge->violations[] = 'no password is told: ' . implode(', ', $told);
+    }
     foreach (['checked', 'seen'] as $what) {
         foreach ($judge->$what as $key => $count) {
             $totals[$what][$key] = ($totals[$what][$key] ?? 0) + $count;
+        }
+    }
+    foreach ($judge->errors as $code => $counts) {
+        foreach ($counts as $whose => $count) {
+            $totals['errors'][$code][$whose] = ($totals['errors'][$code][$whose] ?? 0) + $count;
         }
     }
     if ($judge->violations !== []) {
@@ -490,6 +605,11 @@ for ($number = $from; $played < $rounds && hrtime(true) - $started < $seconds * 
 $report();
 $list = fn(array $counts): string => implode(', ', array_map(fn(string $key, int $count): string => "$key $count", array_keys($counts), $counts));
 echo "faults: ", $list($chaos->faults), "\nseen: ", $list($totals['seen']), "\nchecked: ", $list($totals['checked']), "\n";
-printf("again: bin/chaos%s --seed %d --from %d --rounds %d\n", $cluster ? ' --cluster' : '', $seed, $from, $played);
+echo 'errors: ', implode(', ', array_map(fn(int $code, array $counts): string => "$code (module {$counts['module']}, PHP {$counts['PHP']})", array_keys($totals['errors']), $totals['errors'])), "\n";
+if ($cluster) {
+    ksort($chaos->conflicts);
+    echo 'conflicts counted by the nodes: ', implode(', ', array_map(fn(string $node, array $counts): string => "$node (" . $list($counts) . ')', array_keys($chaos->conflicts), $chaos->conflicts)), "\n";
+}
+printf("again: bin/chaos%s%s --seed %d --from %d --rounds %d\n", $cluster ? ' --cluster' : '', isset($options['step']) ? " --step {$options['step']}" : '', $seed, $from, $played);
 printf("%d passed, %d failed\n", $played - count($totals['failed']), count($totals['failed']));
 exit($totals['failed'] === [] && $played > 0 ? 0 : 1);

@@ -20,9 +20,9 @@ fn server() -> Server {
 
 fn site_account(server: &Server, database: &Database) -> Endpoint {
     let mut admin = server.client();
-    admin.run("CREATE USER IF NOT EXISTS 'site'@'127.0.0.1' IDENTIFIED BY 'site'");
+    admin.run("CREATE USER IF NOT EXISTS 'site'@'127.0.0.1' IDENTIFIED BY 'site-Passw0rd'");
     admin.run(&format!("GRANT SELECT, INSERT, UPDATE, DELETE ON {}.* TO 'site'@'127.0.0.1'", database.name()));
-    Endpoint { user: "site".to_owned(), password: "site".to_owned(), ..server.endpoint().clone() }
+    Endpoint { user: "site".to_owned(), password: "site-Passw0rd".to_owned(), ..server.endpoint().clone() }
 }
 
 fn subject(server: &Server, database: &Database, clock: Clock) -> Subject {

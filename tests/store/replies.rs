@@ -688,10 +688,10 @@ fn p21_a_read_only_server_is_a_connection_error() {
     // Accounts with many privileges may write all the same.
     let mut admin = server.client();
     admin.run(&format!(
-        "CREATE USER 'site'@'127.0.0.1' IDENTIFIED BY 'site'; GRANT SELECT, INSERT, UPDATE, DELETE ON {}.* TO 'site'@'127.0.0.1'",
+        "CREATE USER 'site'@'127.0.0.1' IDENTIFIED BY 'site-Passw0rd'; GRANT SELECT, INSERT, UPDATE, DELETE ON {}.* TO 'site'@'127.0.0.1'",
         database.name()
     ));
-    let endpoint = Endpoint { user: "site".to_owned(), password: "site".to_owned(), ..server.endpoint().clone() };
+    let endpoint = Endpoint { user: "site".to_owned(), password: "site-Passw0rd".to_owned(), ..server.endpoint().clone() };
     let mut subject = Subject::at(&endpoint, database.name(), Options::default());
     assert!(subject.renew(uid, OWNER, LEASE).unwrap());
     admin.run("SET GLOBAL read_only = ON");

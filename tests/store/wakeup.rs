@@ -1,7 +1,7 @@
 //! The outbox: the wake-up that is written in the requeue's own transaction (rule 13), and what is told when a reply is lost (rule 14).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Instant;
 
@@ -352,6 +352,91 @@ fn p9_a_deadlock_at_the_message_takes_the_whole_chunk_again() {
         assert_eq!(recovery, Recovery::Requeued { requeue_count: 1, delay_ms: 30_000, woken_up: true, confirmed: false });
         assert_eq!(messages(&mut database).len(), before + 6);
     }
+}
+
+/// The COMMIT of a reaper's chunk, if `refused` says so of the runs that it locked. How many those were goes into `sizes`, for every try.
+fn commit_of(refused: impl Fn(&[i64]) -> bool + Send + 'static, sizes: &Arc<Mutex<Vec<usize>>>) -> When {
+    let (locked, sizes) = (Mutex::new(Vec::new()), Arc::clone(sizes));
+    When::command(move |command| {
+        let mut locked = locked.lock().unwrap();
+        if command.sql.ends_with(" FOR UPDATE SKIP LOCKED") {
+            let list = command.sql.split(" IN (").nth(1).and_then(|rest| rest.split(')').next()).unwrap();
+            *locked = list.split(',').map(|uid| uid.trim().parse().unwrap()).collect();
+        }
+        if command.sql != "COMMIT" {
+            return false;
+        }
+        sizes.lock().unwrap().push(locked.len());
+        refused(&locked)
+    })
+}
+
+/// Ten stale runs of which two, the third and the last, can only be dead-lettered.
+fn ten_stale_runs(database: &mut Database) -> Vec<i64> {
+    (0..10)
+        .map(|number| {
+            let run = stale(number);
+            database.insert(&match number {
+                2 => run.requeued(3),
+                9 => run.fence("non_idempotent_write"),
+                _ => run,
+            })
+        })
+        .collect()
+}
+
+/// As on Galera: the cluster certifies at the commit, answers 1213 and has rolled back by then.
+#[test]
+fn p9_a_chunk_refused_at_commit_is_repeated_in_halves_down_to_single_runs() {
+    let mut database = Database::new();
+    let runs = ten_stale_runs(&mut database);
+    let proxy = Proxy::start(database.endpoint());
+    let sizes = Arc::default();
+    let refusals = proxy.rule(commit_of(|locked| locked.len() > 1, &sizes).always(), Fault::Refuse(1213));
+    let report = Subject::through(&proxy, &database).reap(&waking(50)).unwrap();
+
+    let mut requeued = runs.clone();
+    requeued.retain(|uid| ![runs[2], runs[9]].contains(uid));
+    assert_eq!((uids(&report.requeued), uids(&report.dead_lettered), report.skipped.len()), (requeued, vec![runs[2], runs[9]], 0));
+    assert!(report.requeued.iter().all(|entry| entry.woken_up && entry.requeue_count == 1 && !entry.confirmed));
+    assert_eq!(reasons(&report.dead_lettered), ["retries_exhausted", "not_retryable"]);
+    assert!(!report.has_more);
+    // Five tries of each chunk of more than one run, first half first; of each run alone one.
+    let halves = [10, 5, 2, 1, 1, 3, 1, 2, 1, 1, 5, 2, 1, 1, 3, 1, 2, 1, 1];
+    let expected: Vec<usize> = halves.into_iter().flat_map(|size| vec![size; if size == 1 { 1 } else { 5 }]).collect();
+    assert_eq!((sizes.lock().unwrap().clone(), refusals.hits()), (expected, 45));
+    // Nothing lost, nothing doubled.
+    let told =
+        "SELECT GROUP_CONCAT(CONCAT_WS(' ', status, requeue_count, claimed_by = '', lease_expires) ORDER BY uid) FROM tx_nrllm_agentrun";
+    let [again, ended, fenced] = ["queued 1 1 0", "failed 3 1 0", "failed 0 1 0"];
+    let rows = [again, again, ended, again, again, again, again, again, again, fenced].join(",");
+    assert_eq!(database.client().text(told), rows);
+    let woken: Vec<String> = messages(&mut database).into_iter().map(|message| message.uuid).collect();
+    assert_eq!(woken, report.requeued.iter().map(|entry| entry.uuid.clone()).collect::<Vec<_>>());
+}
+
+#[test]
+fn p9_one_run_that_is_refused_at_every_commit_is_left_alone_and_the_others_go_on() {
+    let mut database = Database::new();
+    let runs = ten_stale_runs(&mut database);
+    let before = database.row(runs[4]);
+    let proxy = Proxy::start(database.endpoint());
+    let (bad, sizes) = (runs[4], Arc::default());
+    let refusals = proxy.rule(commit_of(move |locked| locked.contains(&bad), &sizes).always(), Fault::Refuse(1213));
+    let report = Subject::through(&proxy, &database).reap(&waking(50)).unwrap();
+    assert_eq!((uids(&report.skipped), reasons(&report.skipped)), (vec![bad], vec!["contended"]));
+    assert_eq!((report.requeued.len(), report.dead_lettered.len()), (7, 2));
+    assert_eq!(database.row(bad), before);
+    assert_eq!(database.client().number("SELECT SUM(requeue_count) FROM tx_nrllm_agentrun"), 7 + 3);
+    let woken: Vec<String> = messages(&mut database).into_iter().map(|message| message.uuid).collect();
+    assert_eq!(woken, report.requeued.iter().map(|entry| entry.uuid.clone()).collect::<Vec<_>>());
+    // 10, 5, 3, 2 and 1 runs, five times each.
+    assert_eq!(refusals.hits(), 25);
+
+    // It was not to blame: with nobody in the way it goes as the others did.
+    refusals.cancel();
+    let report = Subject::through(&proxy, &database).reap(&waking(50)).unwrap();
+    assert_eq!((uids(&report.requeued), report.requeued[0].requeue_count), (vec![bad], 1));
 }
 
 #[test]
