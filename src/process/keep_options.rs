@@ -53,7 +53,9 @@ impl KeepOptions {
                 "maxSeconds" => total = integer("maxSeconds", value, 1, MAX_U32, "no limit is not to be had")?,
                 "interruptOnLoss" => match value {
                     Input::Bool(value) => interrupt_on_loss = *value,
-                    other => return Err(ArgumentError::option_type("interruptOnLoss", format!("must be a bool, {} given", other.type_name()))),
+                    other => {
+                        return Err(ArgumentError::option_type("interruptOnLoss", format!("must be a bool, {} given", other.type_name())));
+                    }
                 },
                 other => {
                     let message = format!("has the unknown key '{}'; its keys are {KNOWN}", other.escape_debug());

@@ -55,9 +55,8 @@ fn uids(option: &str, value: &Input) -> Result<Vec<u64>, ArgumentError> {
     entries
         .iter()
         .map(|(_, uid)| match uid {
-            Input::Int(uid) => {
-                argument::positive("options", *uid).map_err(|_| ArgumentError::option(option, format!("must list uids of at least 1, {uid} given")))
-            }
+            Input::Int(uid) => argument::positive("options", *uid)
+                .map_err(|_| ArgumentError::option(option, format!("must list uids of at least 1, {uid} given"))),
             other => Err(wrong_type(option, "a list of run uids (int)", other)),
         })
         .collect()
