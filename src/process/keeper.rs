@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 
 use super::beats::{LEAST_TIME, Limit, Next, Plan, least_time, time_for};
 use super::clock::{self, SECOND};
-use super::fork;
+use super::fork::{self, Process};
 use super::keep_options::KeepOptions;
 use super::lease::{Cell, Lease, Standing, error};
 use super::sessions::{self, GOODBYE, Key, new_runtime};
@@ -38,7 +38,7 @@ const LONGEST_SLEEP: u64 = SECOND;
 
 /// The kept leases of one process, and its thread.
 struct Registry {
-    pid: u32,
+    process: Process,
     inner: Mutex<Inner>,
 }
 
@@ -88,16 +88,16 @@ struct Kept {
 static CURRENT: AtomicPtr<Registry> = AtomicPtr::new(std::ptr::null_mut());
 
 fn registry() -> &'static Registry {
-    let pid = std::process::id();
+    let process = Process::this();
     loop {
         let current = CURRENT.load(Ordering::Acquire);
         // SAFETY: the pointer is null or came from Box::into_raw below and is never freed.
         if let Some(registry) = unsafe { current.as_ref() }
-            && registry.pid == pid
+            && registry.process == process
         {
             return registry;
         }
-        let fresh = Box::into_raw(Box::new(Registry { pid, inner: Mutex::default() }));
+        let fresh = Box::into_raw(Box::new(Registry { process, inner: Mutex::default() }));
         if CURRENT.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
             // SAFETY: another thread was faster, `fresh` was published nowhere.
             drop(unsafe { Box::from_raw(fresh) });
@@ -107,7 +107,7 @@ fn registry() -> &'static Registry {
 
 fn existing() -> Option<&'static Registry> {
     // SAFETY: as in registry().
-    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }.filter(|registry| registry.pid == std::process::id())
+    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }.filter(|registry| registry.process == Process::this())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
