@@ -116,22 +116,26 @@ fn is_list(array: &ZendHashTable) -> bool {
     (packed && array.nNumUsed == array.nNumOfElements) || array.has_sequential_keys()
 }
 
-/// The slot of a declared property, as class `base` knows it. `None` for one that is static, or not set.
+/// The slot of a declared property, as class `base` knows it. `None` for one that is static, or that has no slot: a virtual one (PHP 8.4) is
+/// nothing but its hooks, which are user code.
 fn property<'a>(object: &'a ZendObject, base: &ClassEntry, name: &str) -> Option<&'a Zval> {
     // SAFETY: the table maps names to property infos; a slot's offset is relative to the object, whose class is `base` or derived
-    // from it, so the slot is within the object.
+    // from it, so the slot is within the object if it is one of the slots of `base`. That of a virtual property is none of them.
     unsafe {
         let found = zend_hash_str_find(&raw const base.properties_info, name.as_ptr().cast(), name.len());
         let info = found.as_ref()?.value.ptr.cast::<zend_property_info>().as_ref()?;
-        if info.flags & ZEND_ACC_STATIC != 0 || info.offset < u32::try_from(std::mem::offset_of!(ZendObject, properties_table)).ok()? {
+        let offset = usize::try_from(info.offset).ok()?;
+        let place = offset.checked_sub(std::mem::offset_of!(ZendObject, properties_table))? / size_of::<Zval>();
+        if info.flags & ZEND_ACC_STATIC != 0 || place >= usize::try_from(base.default_properties_count).ok()? {
             return None;
         }
-        let slot = ptr::from_ref(object).cast::<u8>().add(info.offset as usize).cast::<Zval>();
+        let slot = ptr::from_ref(object).cast::<u8>().add(offset).cast::<Zval>();
         Some((*slot).dereference())
     }
 }
 
-/// Calls a public method without arguments. An exception of it is dropped: classification never throws; `exit()` goes on.
+/// Calls a public method without arguments. An exception of it is dropped, also that of a signal's handler which happens to run in it:
+/// classification never throws. `exit()` goes on, and the loss of a lease waits (see [`interrupt`]).
 fn call_public(object: &ZendObject, lower_name: &str) -> Option<Zval> {
     if ExecutorGlobals::has_exception() {
         return None;
