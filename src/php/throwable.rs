@@ -12,6 +12,7 @@ use ext_php_rs::types::{ZendHashTable, ZendObject, ZendStr, Zval};
 use ext_php_rs::zend::{ClassEntry, ExecutorGlobals, ce};
 
 use super::convert::ThrowableArg;
+use super::interrupt;
 use crate::run::failure::{self, Failure, KnownType, Throwable};
 
 /// A known type, as the engine knows it.
@@ -160,6 +161,7 @@ fn call_public(object: &ZendObject, lower_name: &str) -> Option<Zval> {
             null_mut(),
             null_mut(),
         );
+        interrupt::call_ended();
         if ExecutorGlobals::has_exception() {
             clear_exception();
             return None;
