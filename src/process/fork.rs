@@ -60,6 +60,7 @@ impl Process {
     }
 
     /// As a number, which is never 0.
+    #[cfg(any(test, feature = "ffi"))]
     pub(crate) fn number(self) -> u64 {
         u64::from(self.pid) << 32 | u64::from(self.generation)
     }
