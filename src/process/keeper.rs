@@ -21,7 +21,7 @@ use super::fork::{self, Process};
 use super::keep_options::KeepOptions;
 use super::lease::{Cell, Lease, Standing, error};
 use super::sessions::{self, GOODBYE, Key, new_runtime};
-use super::signals::{spawn_masked, start_masked};
+use super::signals::spawn_masked;
 use crate::store::beat::{Beat, End, beat};
 use crate::store::error::{Error, Result};
 use crate::store::options::{Options, Timeouts};
@@ -412,7 +412,7 @@ async fn beat_one(shared: &Shared, kept: &mut [Kept], index: usize, links: &mut 
     let limit = |limit: u64| Duration::from_nanos(time_for(limit, now, others()));
     let timeouts = Timeouts { connect: limit(this.connect_limit()), query: limit(this.limit()) };
     let position = links.iter().position(|link| link.settings() == &*this.connection).unwrap_or_else(|| {
-        links.push(Session::new(Arc::clone(&this.connection), timeouts).with_thread_start(start_masked));
+        links.push(Session::new(Arc::clone(&this.connection), timeouts).with_resolver(sessions::resolver()));
         links.len() - 1
     });
     let Some(link) = links.get_mut(position) else {

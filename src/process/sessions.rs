@@ -11,6 +11,7 @@ use super::fork::Process;
 use super::signals::start_masked;
 use crate::store::error::{Error, Fate, Result};
 use crate::store::options::Timeouts;
+use crate::store::resolve::Resolver;
 use crate::store::session::Session;
 use crate::store::settings::ConnectionSettings;
 
@@ -40,6 +41,7 @@ struct Inner {
 /// All sessions of one process.
 struct Registry {
     process: Process,
+    resolver: Arc<Resolver>,
     slots: Mutex<Vec<Arc<Slot>>>,
 }
 
@@ -59,12 +61,17 @@ fn registry() -> &'static Registry {
             return registry;
         }
         // No lock of the parent's is touched here: one could have been held at the moment of the fork.
-        let fresh = Box::into_raw(Box::new(Registry { process, slots: Mutex::new(Vec::new()) }));
+        let fresh = Box::into_raw(Box::new(Registry { process, resolver: Resolver::new(start_masked), slots: Mutex::new(Vec::new()) }));
         if CURRENT.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
             // SAFETY: another thread was faster, `fresh` was published nowhere.
             drop(unsafe { Box::from_raw(fresh) });
         }
     }
+}
+
+/// The resolver of this process, for a session that is not one of its registry's. No lock is taken.
+pub(super) fn resolver() -> Arc<Resolver> {
+    Arc::clone(&registry().resolver)
 }
 
 /// The registry of this very process, if it has one.
@@ -85,7 +92,7 @@ fn slot(key: &Key) -> Result<Arc<Slot>> {
         return Ok(Arc::clone(slot));
     }
     let runtime = new_runtime()?;
-    let session = Session::new(Arc::clone(&key.connection), key.timeouts).with_thread_start(start_masked);
+    let session = Session::new(Arc::clone(&key.connection), key.timeouts).with_resolver(Arc::clone(&registry.resolver));
     let slot = Arc::new(Slot { key: key.clone(), inner: Mutex::new(Inner { runtime, session }) });
     slots.push(Arc::clone(&slot));
     Ok(slot)
