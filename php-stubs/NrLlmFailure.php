@@ -90,4 +90,9 @@ final class NrLlmFailure implements JsonSerializable, Stringable
     {
         throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
+
+    /** @internal not cloneable */
+    private function __clone()
+    {
+    }
 }

@@ -100,4 +100,9 @@ final class NrLlmLease
     {
         throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
+
+    /** @internal not cloneable */
+    private function __clone()
+    {
+    }
 }

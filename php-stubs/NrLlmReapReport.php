@@ -92,4 +92,9 @@ final class NrLlmReapReport implements Countable, JsonSerializable
     {
         throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
+
+    /** @internal not cloneable */
+    private function __clone()
+    {
+    }
 }

@@ -101,4 +101,9 @@ final class NrLlmRecovery implements JsonSerializable
     {
         throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
+
+    /** @internal not cloneable */
+    private function __clone()
+    {
+    }
 }

@@ -441,4 +441,9 @@ final class NrLlmRuntime
     {
         throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
+
+    /** @internal not cloneable */
+    private function __clone()
+    {
+    }
 }

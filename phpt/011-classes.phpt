@@ -14,6 +14,7 @@ $objects = [
     NrLlmRuntime::classifyFailure(new Exception()),
     $runtime->recoverFailure($uid, 'worker:b', new Exception()),
     $runtime->reap(),
+    $runtime->keepLease($uid, 'worker:a'),
 ];
 foreach ($objects as $object) {
     $class = new ReflectionClass($object);
@@ -21,14 +22,19 @@ foreach ($objects as $object) {
     sort($interfaces);
     echo $class->getName(), ': ', implode(' ', array_keys(array_filter([
         'final' => $class->isFinal(), 'abstract' => $class->isAbstract(), 'iterable' => $class->isIterable(),
+        'cloneable' => $class->isCloneable() || (new ReflectionClass($object::class))->isCloneable(),
     ]))), '; properties ', count($class->getProperties()), '; interfaces ', implode(' ', $interfaces), "\n";
-    thrown_class('  clone', static fn () => clone $object);
+    thrown('  clone', static fn () => clone $object);
     thrown_class('  serialize', static fn () => serialize($object));
     thrown_class('  unserialize', static fn () => unserialize(sprintf('O:%d:"%s":0:{}', strlen($object::class), $object::class)));
     thrown_class('  unserialize C', static fn () => @unserialize(sprintf('C:%d:"%s":0:{}', strlen($object::class), $object::class)));
     thrown_class('  new property', static function () use ($object): void { $object->extra = 1; });
     // PHP makes such an object only of a class that is written in PHP, and then it is of no use.
-    thrown_class('  without constructor', static fn () => $class->newInstanceWithoutConstructor()->{$object instanceof JsonSerializable ? 'jsonSerialize' : 'close'}());
+    thrown_class('  without constructor', static fn () => $class->newInstanceWithoutConstructor()->{match (true) {
+        $object instanceof JsonSerializable => 'jsonSerialize',
+        $object instanceof NrLlmLease => 'state',
+        default => 'close',
+    }}());
     if (!$object instanceof NrLlmRuntime) {
         thrown_class('  new', static fn () => $class->newInstance());
     }
@@ -38,7 +44,7 @@ echo "done\n";
 ?>
 --EXPECTF--
 NrLlmRuntime: final; properties 0; interfaces%w
-  clone: Error
+  clone: Error: Call to private NrLlmRuntime::__clone() from global scope
   serialize: Exception
   unserialize: Exception
   unserialize C: %s
@@ -46,7 +52,7 @@ NrLlmRuntime: final; properties 0; interfaces%w
   without constructor: %rReflectionException|Error%r
   dump ok, casts to 0 properties
 NrLlmFailure: final; properties 0; interfaces JsonSerializable Stringable
-  clone: Error
+  clone: Error: Call to private NrLlmFailure::__clone() from global scope
   serialize: Exception
   unserialize: Exception
   unserialize C: %s
@@ -55,7 +61,7 @@ NrLlmFailure: final; properties 0; interfaces JsonSerializable Stringable
   new: Exception
   dump ok, casts to 0 properties
 NrLlmRecovery: final; properties 0; interfaces JsonSerializable
-  clone: Error
+  clone: Error: Call to private NrLlmRecovery::__clone() from global scope
   serialize: Exception
   unserialize: Exception
   unserialize C: %s
@@ -64,7 +70,16 @@ NrLlmRecovery: final; properties 0; interfaces JsonSerializable
   new: Exception
   dump ok, casts to 0 properties
 NrLlmReapReport: final; properties 0; interfaces Countable JsonSerializable
-  clone: Error
+  clone: Error: Call to private NrLlmReapReport::__clone() from global scope
+  serialize: Exception
+  unserialize: Exception
+  unserialize C: %s
+  new property: Error
+  without constructor: %rReflectionException|Error%r
+  new: Exception
+  dump ok, casts to 0 properties
+NrLlmLease: final; properties 0; interfaces%w
+  clone: Error: Call to private NrLlmLease::__clone() from global scope
   serialize: Exception
   unserialize: Exception
   unserialize C: %s

@@ -11,7 +11,7 @@ mod support;
 mod subject;
 
 use std::fs;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -40,10 +40,18 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 fn keepers() -> usize {
+    states().len()
+}
+
+/// The states of the keeper's threads, as the system has them: `S` for one that sleeps.
+fn states() -> Vec<char> {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
+    let state = |stat: String| stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     tasks
-        .filter(|task| fs::read_to_string(task.as_ref().unwrap().path().join("comm")).is_ok_and(|name| name.trim() == "nrllm-keeper"))
-        .count()
+        .map(|task| task.unwrap().path())
+        .filter(|task| fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "nrllm-keeper"))
+        .filter_map(|task| fs::read_to_string(task.join("stat")).ok().and_then(state))
+        .collect()
 }
 
 /// Waits until something holds.
@@ -62,11 +70,12 @@ struct How {
     lease_seconds: i64,
     every_ms: u64,
     query_ms: u64,
+    silent_seconds: u64,
     on_loss: Option<fn()>,
 }
 
 /// Beats often, gives up soon, and has a long lease: for tests in which the deadline plays no part.
-const OFTEN: How = How { lease_seconds: 60, every_ms: 200, query_ms: 5_000, on_loss: None };
+const OFTEN: How = How { lease_seconds: 60, every_ms: 200, query_ms: 5_000, silent_seconds: 3_600, on_loss: None };
 
 fn keep(endpoint: &Endpoint, database: &mut Database, how: How) -> (i64, Lease) {
     let uid = database.insert(&Run::running(OWNER, 4_000_000_000));
@@ -75,6 +84,7 @@ fn keep(endpoint: &Endpoint, database: &mut Database, how: How) -> (i64, Lease) 
     let key = Key { connection: Arc::new(settings(endpoint, database.name())), timeouts };
     let options_of_keeping = KeepOptions {
         every: how.every_ms * MILLISECOND,
+        max_silent: how.silent_seconds * 1_000 * MILLISECOND,
         interrupt_on_loss: how.on_loss.is_some(),
         ..KeepOptions::parse(how.lease_seconds, &[]).unwrap()
     };
@@ -230,7 +240,7 @@ fn a_server_that_is_silent_costs_the_leases_on_another_nothing() {
     let (mut one, mut other) = (Database::new(), Database::new());
     let proxy = Proxy::start(one.endpoint());
     // As tight as it gets: half the lease, and the other waits for as long as it may.
-    let how = How { lease_seconds: 4, every_ms: 2_000, query_ms: 5_000, on_loss: None };
+    let how = How { lease_seconds: 4, every_ms: 2_000, ..OFTEN };
     let (_, stuck) = keep(proxy.endpoint(), &mut one, How { lease_seconds: 60, every_ms: 3_000, ..how });
     let endpoint = other.endpoint().clone();
     let (_, free) = keep(&endpoint, &mut other, how);
@@ -242,6 +252,45 @@ fn a_server_that_is_silent_costs_the_leases_on_another_nothing() {
         free.beats() > beats + 3
     });
     assert!(stuck.state() == "unknown" || silence.hits() > 0);
+}
+
+/// A beat that may wait for four seconds.
+const PATIENT: How = How { lease_seconds: 20, every_ms: 4_000, ..OFTEN };
+
+#[test]
+fn p17_a_lease_that_is_kept_while_the_beat_of_another_waits_is_beaten_in_time() {
+    let _alone = alone();
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let (_, stuck) = keep(proxy.endpoint(), &mut database, PATIENT);
+    let held = proxy.rule(a_beat(), Fault::HoldReply);
+    held.wait();
+    let (_, late) = keep(proxy.endpoint(), &mut database, How { lease_seconds: 2, every_ms: 1_000, ..OFTEN });
+    until("beats of the late one", || {
+        assert!(late.is_held(), "{:?}", late.last_error());
+        late.beats() > 4
+    });
+    // The beat that was given up is tried again.
+    until("the other", || stuck.state() == "held" && stuck.beats() > 1);
+    held.release();
+}
+
+#[test]
+fn p18_a_lease_that_is_woken_while_the_beat_of_another_waits_is_beaten_in_time() {
+    let _alone = alone();
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let (_, stuck) = keep(proxy.endpoint(), &mut database, PATIENT);
+    let (_, silent) = keep(proxy.endpoint(), &mut database, How { lease_seconds: 6, every_ms: 2_000, silent_seconds: 1, ..OFTEN });
+    let held = proxy.rule(a_beat(), Fault::HoldReply);
+    held.wait();
+    assert!(silent.last_error().is_some_and(|error| error.contains("no step()")), "{:?}", silent.last_error());
+    until("beats of the one that was woken", || {
+        silent.step().unwrap();
+        silent.beats() > 4
+    });
+    until("the other", || stuck.state() == "held" && stuck.beats() > 1);
+    held.release();
 }
 
 /// Counts calls of the hook.
@@ -256,7 +305,7 @@ fn p17_the_deadline_is_noticed_while_a_beat_waits_for_its_reply() {
     let _alone = alone();
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
-    let how = How { lease_seconds: 2, every_ms: 1_000, query_ms: 5_000, on_loss: Some(on_loss) };
+    let how = How { lease_seconds: 2, every_ms: 1_000, on_loss: Some(on_loss), ..OFTEN };
     let before = LOSSES.load(Ordering::SeqCst);
     let (_, lease) = keep(proxy.endpoint(), &mut database, how);
     let silence = proxy.rule(When::any_command().always(), Fault::Silence);
@@ -269,6 +318,48 @@ fn p17_the_deadline_is_noticed_while_a_beat_waits_for_its_reply() {
     assert!(keeper::take_loss().is_none());
     until("the end of the thread", || keepers() == 0);
     assert_eq!(LOSSES.load(Ordering::SeqCst), before + 1, "once");
+}
+
+/// Seconds that the machine has slept, as the clocks of this binary have it.
+#[cfg(target_os = "linux")]
+static SLEPT: AtomicI64 = AtomicI64::new(0);
+
+/// Takes the place of the C library's in this binary, in Rust's own timers too: a sleep of the machine moves this clock alone.
+///
+/// # Safety
+///
+/// As the C library's.
+#[cfg(target_os = "linux")]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut libc::timespec) -> libc::c_int {
+    // SAFETY: the caller's `time` may be written, and is what this call fills.
+    unsafe {
+        let code = libc::syscall(libc::SYS_clock_gettime, clock, time);
+        if code == 0 && clock == libc::CLOCK_BOOTTIME {
+            (*time).tv_sec += SLEPT.load(Ordering::SeqCst);
+        }
+        if code == 0 { 0 } else { -1 }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn p17_the_time_that_the_machine_slept_counts_and_the_thread_notices_it_soon() {
+    let _alone = alone();
+    let mut database = Database::new();
+    let endpoint = database.endpoint().clone();
+    let how = How { lease_seconds: 3_600, every_ms: 1_200_000, ..OFTEN };
+    let before = LOSSES.load(Ordering::SeqCst);
+    let (_, asked) = keep(&endpoint, &mut database, how);
+    let (_, told) = keep(&endpoint, &mut database, How { on_loss: Some(on_loss), ..how });
+    until("a thread that sleeps", || states() == ['S']);
+    assert!(asked.is_held() && told.is_held());
+    SLEPT.fetch_add(3_600, Ordering::SeqCst);
+    assert_eq!((asked.state(), asked.remaining_ms()), ("lost", 0));
+    // Its timer would go off in twenty minutes. Nobody asks the other lease.
+    until("the hook", || LOSSES.load(Ordering::SeqCst) > before);
+    assert_eq!(told.state(), "lost");
+    assert!(keeper::take_loss().is_some());
 }
 
 #[test]

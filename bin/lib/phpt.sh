@@ -4,7 +4,7 @@ source "$NRLLM_TOP/bin/lib/php.sh"
 
 # What these are about is there with the extension alone: its entry in PHP's list of extensions, its row in phpinfo(), Reflection of its classes
 # (the bridge's are compared in bin/suites/52-ffi), and the interrupt. All others run through the FFI bridge too.
-PHPT_EXTENSION_ONLY=(010-extension.phpt 530-interrupt.phpt 531-interrupt-not.phpt 901-stubs.phpt 903-information.phpt)
+PHPT_EXTENSION_ONLY=(010-extension.phpt 530-interrupt.phpt 531-interrupt-not.phpt 532-interrupt-classify.phpt 901-stubs.phpt 903-information.phpt)
 
 # phpt_suite [--valgrind] [--ffi LIBRARY] [--ini NAME=VALUE]... [-- TESTS...]: everything under phpt/ unless tests are named. With --ffi
 # the classes are those of php-ffi/ over that C library, and the extension is not loaded.

@@ -6,8 +6,9 @@
 use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
+use crate::process::fork::Process;
 use crate::run::argument::ArgumentError;
 
 /// Numbers are given once in the life of a process, to all kinds of handles alike. Odd numbers from here on are no address of
@@ -22,7 +23,7 @@ type Map<T> = HashMap<usize, Arc<T>>;
 /// lock when another one forked does not exist in the child: the child takes the lock over, and whichever map is there is whole.
 pub(super) struct Table<T> {
     kind: &'static str,
-    holder: AtomicU32,
+    holder: AtomicU64,
     map: AtomicPtr<Map<T>>,
     objects: PhantomData<Arc<T>>,
 }
@@ -34,17 +35,17 @@ struct Locked<'a, T> {
 impl<T> Table<T> {
     /// An empty table; `kind` names its objects in messages.
     pub(super) const fn new(kind: &'static str) -> Self {
-        Self { kind, holder: AtomicU32::new(0), map: AtomicPtr::new(std::ptr::null_mut()), objects: PhantomData }
+        Self { kind, holder: AtomicU64::new(0), map: AtomicPtr::new(std::ptr::null_mut()), objects: PhantomData }
     }
 
     fn lock(&self) -> Locked<'_, T> {
-        let pid = std::process::id();
+        let this = Process::this().number();
         loop {
-            match self.holder.compare_exchange(0, pid, Ordering::Acquire, Ordering::Relaxed) {
+            match self.holder.compare_exchange(0, this, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => break,
-                Err(holder) if holder != pid => {
+                Err(holder) if holder != this => {
                     // Left behind by a thread of the process that this one was forked from.
-                    if self.holder.compare_exchange(holder, pid, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                    if self.holder.compare_exchange(holder, this, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                         break;
                     }
                 }
@@ -155,9 +156,13 @@ mod tests {
     fn a_lock_that_a_thread_held_while_another_forked_is_taken_over_by_the_child() {
         static TABLE: Table<u8> = Table::new("a number");
         let one: *mut Handle = TABLE.insert(1);
-        TABLE.holder.store(std::process::id() + 1, Ordering::Relaxed);
-        assert_eq!(*TABLE.get("x", one).unwrap(), 1);
-        assert_eq!(TABLE.holder.load(Ordering::Relaxed), 0);
+        let this = Process::this().number();
+        // Of another pid; of this very pid before a fork.
+        for parent in [this + (1 << 32), this + 1] {
+            TABLE.holder.store(parent, Ordering::Relaxed);
+            assert_eq!(*TABLE.get("x", one).unwrap(), 1);
+            assert_eq!(TABLE.holder.load(Ordering::Relaxed), 0);
+        }
     }
 
     #[test]

@@ -102,4 +102,8 @@ impl NrLlmFailure {
     fn json_serialize(&self) -> PhpResult<ZBox<ZendHashTable>> {
         self.to_array()
     }
+
+    /// Not cloneable: the engine refuses to call it.
+    #[php(vis = "private", name = "__clone")]
+    fn __clone(&self) {}
 }

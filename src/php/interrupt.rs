@@ -7,10 +7,12 @@
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use ext_php_rs::class::RegisteredClass;
 use ext_php_rs::exception::throw_with_code;
-use ext_php_rs::ffi::{executor_globals, zend_execute_data, zend_interrupt_function};
+use ext_php_rs::ffi::{ZEND_INTERNAL_FUNCTION, executor_globals, zend_execute_data, zend_interrupt_function};
 
 use super::exceptions;
+use super::runtime::NrLlmRuntime;
 use crate::process::handover::HandOver;
 use crate::process::keeper;
 
@@ -78,8 +80,45 @@ unsafe extern "C" fn handler(execute_data: *mut zend_execute_data) {
         // SAFETY: it is called as the engine called this one.
         unsafe { previous(execute_data) };
     }
-    if HAND_OVER.take() {
-        let _ = catch_unwind(throw);
+    if HAND_OVER.is_pending() {
+        let _ = catch_unwind(|| {
+            // SAFETY: the frame that the engine gave, on the PHP thread.
+            if !unsafe { is_below_our_call(execute_data) } && HAND_OVER.take() {
+                throw();
+            }
+        });
+    }
+}
+
+/// Is the running code called by one of the runtime's own methods? Those run `getAttemptErrors()` alone, and drop what that throws: a loss would
+/// be lost there, and would change what becomes of a run, be it that of another lease. So it is put off until the method returns, as in
+/// any native call; see [`call_ended`].
+///
+/// # Safety
+///
+/// `frame` is null or a frame of the running code, on the PHP thread.
+unsafe fn is_below_our_call(mut frame: *const zend_execute_data) -> bool {
+    let ours = std::ptr::from_ref(NrLlmRuntime::get_metadata().ce());
+    // SAFETY: the frames of running code are linked down to the first one, and each is there, with its function, as long as it runs. The
+    // scope of an internal function is its class.
+    unsafe {
+        while let Some(this) = frame.as_ref() {
+            if let Some(function) = this.func.as_ref()
+                && u32::from(function.type_) == ZEND_INTERNAL_FUNCTION
+                && std::ptr::eq(function.common.scope.cast_const(), ours)
+            {
+                return true;
+            }
+            frame = this.prev_execute_data;
+        }
+    }
+    false
+}
+
+/// User code that one of the runtime's methods called has ended: what was put off meanwhile is thrown at the next safe point.
+pub(super) fn call_ended() {
+    if HAND_OVER.is_pending() {
+        HAND_OVER.raise();
     }
 }
 

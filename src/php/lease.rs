@@ -65,4 +65,8 @@ impl NrLlmLease {
     fn release(&self) {
         self.lease.release();
     }
+
+    /// Not cloneable: the engine refuses to call it.
+    #[php(vis = "private", name = "__clone")]
+    fn __clone(&self) {}
 }

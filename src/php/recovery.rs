@@ -94,4 +94,8 @@ impl NrLlmRecovery {
             .set("confirmed", self.is_confirmed())?
             .finish())
     }
+
+    /// Not cloneable: the engine refuses to call it.
+    #[php(vis = "private", name = "__clone")]
+    fn __clone(&self) {}
 }

@@ -85,4 +85,8 @@ impl NrLlmReapReport {
             .set("hasMore", self.report.has_more)?
             .finish())
     }
+
+    /// Not cloneable: the engine refuses to call it.
+    #[php(vis = "private", name = "__clone")]
+    fn __clone(&self) {}
 }

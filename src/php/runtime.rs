@@ -252,6 +252,10 @@ impl NrLlmRuntime {
     fn close(&self) {
         sessions::close(&self.key);
     }
+
+    /// Not cloneable: the engine refuses to call it.
+    #[php(vis = "private", name = "__clone")]
+    fn __clone(&self) {}
 }
 
 /// What is told of a queued run.

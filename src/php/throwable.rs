@@ -5,13 +5,14 @@ use std::ptr::{self, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ext_php_rs::ffi::{
-    ZEND_ACC_LINKED, ZEND_ACC_PUBLIC, ZEND_ACC_STATIC, zend_call_known_function, zend_class_entry, zend_function, zend_hash_find,
-    zend_hash_str_find, zend_property_info, zend_string,
+    ZEND_ACC_LINKED, ZEND_ACC_PRIVATE, ZEND_ACC_PUBLIC, ZEND_ACC_STATIC, zend_call_known_function, zend_class_entry, zend_function,
+    zend_hash_find, zend_hash_str_find, zend_property_info, zend_string,
 };
 use ext_php_rs::types::{ZendHashTable, ZendObject, ZendStr, Zval};
 use ext_php_rs::zend::{ClassEntry, ExecutorGlobals, ce};
 
 use super::convert::ThrowableArg;
+use super::interrupt;
 use crate::run::failure::{self, Failure, KnownType, Throwable};
 
 /// A known type, as the engine knows it.
@@ -81,10 +82,8 @@ impl Throwable for Object {
     }
 
     fn code(&self) -> Option<i64> {
-        let object = self.object()?;
-        let base = if object.instance_of(ce::exception()) { ce::exception() } else { ce::error() };
         // getCode() is final and returns this property: reading its slot runs no user code, also where the property was unset.
-        property(object, base, "code")?.long()
+        property(self.object()?, "code")?.long()
     }
 
     fn last_attempt(self) -> Option<Self> {
@@ -96,10 +95,7 @@ impl Throwable for Object {
         let last = list.get_index(i64::try_from(list.len()).ok()?.checked_sub(1)?)?.dereference();
         let error = match last.array() {
             Some(attempt) => attempt.get("error")?,
-            None => {
-                let attempt = last.object()?;
-                property(attempt, attempt.get_class_entry(), "error")?
-            }
+            None => property(last.object()?, "error")?,
         };
         let error = error.dereference();
         error.object().filter(|object| object.instance_of(ce::throwable())).map(|_| Self(error.shallow_clone()))
@@ -116,22 +112,42 @@ fn is_list(array: &ZendHashTable) -> bool {
     (packed && array.nNumUsed == array.nNumOfElements) || array.has_sequential_keys()
 }
 
-/// The slot of a declared property, as class `base` knows it. `None` for one that is static, or not set.
-fn property<'a>(object: &'a ZendObject, base: &ClassEntry, name: &str) -> Option<&'a Zval> {
-    // SAFETY: the table maps names to property infos; a slot's offset is relative to the object, whose class is `base` or derived
-    // from it, so the slot is within the object.
-    unsafe {
-        let found = zend_hash_str_find(&raw const base.properties_info, name.as_ptr().cast(), name.len());
-        let info = found.as_ref()?.value.ptr.cast::<zend_property_info>().as_ref()?;
-        if info.flags & ZEND_ACC_STATIC != 0 || info.offset < u32::try_from(std::mem::offset_of!(ZendObject, properties_table)).ok()? {
-            return None;
-        }
-        let slot = ptr::from_ref(object).cast::<u8>().add(info.offset as usize).cast::<Zval>();
-        Some((*slot).dereference())
+/// A property, as the object's own class declares it, whatever its visibility; else one that was added to the object; else a private one of the
+/// class above. `None` for one that is static, or that has no slot: a virtual one (PHP 8.4) is nothing but its hooks, which are user code.
+fn property<'a>(object: &'a ZendObject, name: &str) -> Option<&'a Zval> {
+    let class = object.get_class_entry();
+    // SAFETY: the table maps names to property infos, which live as long as the class; it has those of the classes above too.
+    let declared = unsafe {
+        zend_hash_str_find(&raw const class.properties_info, name.as_ptr().cast(), name.len())
+            .as_ref()
+            .and_then(|found| found.value.ptr.cast::<zend_property_info>().as_ref())
+    };
+    let hidden = declared.is_some_and(|info| info.flags & ZEND_ACC_PRIVATE != 0 && !ptr::eq(info.ce, class));
+    if (declared.is_none() || hidden)
+        && let Some(value) = added(object, name)
+    {
+        return Some(value);
     }
+    let info = declared?;
+    let offset = usize::try_from(info.offset).ok()?;
+    let place = offset.checked_sub(std::mem::offset_of!(ZendObject, properties_table))? / size_of::<Zval>();
+    if info.flags & ZEND_ACC_STATIC != 0 || place >= usize::try_from(class.default_properties_count).ok()? {
+        return None;
+    }
+    // SAFETY: a slot's offset is relative to the object, which has as many slots as its class says. A virtual property's is none of them.
+    unsafe { Some((*ptr::from_ref(object).cast::<u8>().add(offset).cast::<Zval>()).dereference()) }
 }
 
-/// Calls a public method without arguments. An exception of it is dropped: classification never throws; `exit()` goes on.
+/// A property that no class declares.
+fn added<'a>(object: &'a ZendObject, name: &str) -> Option<&'a Zval> {
+    // SAFETY: null, or the object's own table, which lives as long as the object and is not changed while it is looked at.
+    let value = unsafe { zend_hash_str_find(object.properties.as_ref()?, name.as_ptr().cast(), name.len()).as_ref()? };
+    // The table may name the slots of declared ones too.
+    (!value.is_indirect()).then(|| value.dereference())
+}
+
+/// Calls a public method without arguments. An exception of it is dropped, also that of a signal's handler which happens to run in it:
+/// classification never throws. `exit()` goes on, and the loss of a lease waits (see [`interrupt`]).
 fn call_public(object: &ZendObject, lower_name: &str) -> Option<Zval> {
     if ExecutorGlobals::has_exception() {
         return None;
@@ -156,6 +172,7 @@ fn call_public(object: &ZendObject, lower_name: &str) -> Option<Zval> {
             null_mut(),
             null_mut(),
         );
+        interrupt::call_ended();
         if ExecutorGlobals::has_exception() {
             clear_exception();
             return None;

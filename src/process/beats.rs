@@ -6,7 +6,7 @@ use super::keep_options::KeepOptions;
 /// The first wait after a beat that failed.
 const BACKOFF: u64 = 50 * MILLISECOND;
 /// What a beat is given at least, whoever else waits: this, and an eighth of its own limit.
-const LEAST_TIME: u64 = 100 * MILLISECOND;
+pub(super) const LEAST_TIME: u64 = 100 * MILLISECOND;
 
 /// A limit that ended the beats (rule 18).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +121,11 @@ pub(super) fn time_for(limit: u64, now: u64, others: impl Iterator<Item = u64>) 
         time /= 2;
     }
     time
+}
+
+/// What [`time_for`] leaves of a limit, however urgent the others are.
+pub(super) fn least_time(limit: u64) -> u64 {
+    time_for(limit, 0, std::iter::once(0))
 }
 
 #[cfg(test)]

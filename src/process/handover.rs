@@ -51,9 +51,9 @@ impl HandOver {
         unsafe { self.flag.load(Ordering::Acquire).as_ref() }
     }
 
-    #[cfg(test)]
-    pub(super) fn is_pending(&self) -> bool {
-        self.pending.load(Ordering::Relaxed)
+    /// May there be a loss to tell?
+    pub fn is_pending(&self) -> bool {
+        self.pending.load(Ordering::Acquire)
     }
 
     /// At the host's call, on its thread: may there be a loss to tell? Whoever is told so asks the leases after it: a loss that comes meanwhile

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use super::fork::Process;
 use crate::run::argument::ArgumentError;
 use crate::run::identity;
 
-/// What makes this process unique, tagged with its pid.
+/// What makes this process unique, tagged with it.
 struct Nonce {
-    pid: u32,
+    process: Process,
     text: String,
 }
 
@@ -15,18 +16,18 @@ struct Nonce {
 static CURRENT: AtomicPtr<Nonce> = AtomicPtr::new(std::ptr::null_mut());
 
 fn nonce() -> Result<&'static Nonce, ArgumentError> {
-    let pid = std::process::id();
+    let process = Process::this();
     loop {
         let current = CURRENT.load(Ordering::Acquire);
         // SAFETY: the pointer is null or came from Box::into_raw below and is never freed once published.
         if let Some(nonce) = unsafe { current.as_ref() }
-            && nonce.pid == pid
+            && nonce.process == process
         {
             return Ok(nonce);
         }
         // The kernel's randomness and not a generator of ours: a generator's state would be shared by forked processes.
         let random = getrandom::u64().map_err(|error| ArgumentError::new("segment", format!("no randomness for an identity: {error}")))?;
-        let fresh = Box::into_raw(Box::new(Nonce { pid, text: format!("{random:016x}") }));
+        let fresh = Box::into_raw(Box::new(Nonce { process, text: format!("{random:016x}") }));
         if CURRENT.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
             // SAFETY: another thread was faster, `fresh` was published nowhere.
             drop(unsafe { Box::from_raw(fresh) });
@@ -41,7 +42,7 @@ fn nonce() -> Result<&'static Nonce, ArgumentError> {
 /// A wrong segment.
 pub fn of_this_process(segment: &str) -> Result<String, ArgumentError> {
     let nonce = nonce()?;
-    identity::identity(segment, &hostname(), nonce.pid, &nonce.text)
+    identity::identity(segment, &hostname(), nonce.process.pid(), &nonce.text)
 }
 
 fn hostname() -> String {

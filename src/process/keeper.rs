@@ -15,13 +15,13 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::beats::{Limit, Next, Plan, time_for};
+use super::beats::{LEAST_TIME, Limit, Next, Plan, least_time, time_for};
 use super::clock::{self, SECOND};
-use super::fork;
+use super::fork::{self, Process};
 use super::keep_options::KeepOptions;
 use super::lease::{Cell, Lease, Standing, error};
 use super::sessions::{self, GOODBYE, Key, new_runtime};
-use super::signals::{spawn_masked, start_masked};
+use super::signals::spawn_masked;
 use crate::store::beat::{Beat, End, beat};
 use crate::store::error::{Error, Result};
 use crate::store::options::{Options, Timeouts};
@@ -38,7 +38,7 @@ const LONGEST_SLEEP: u64 = SECOND;
 
 /// The kept leases of one process, and its thread.
 struct Registry {
-    pid: u32,
+    process: Process,
     inner: Mutex<Inner>,
 }
 
@@ -88,16 +88,16 @@ struct Kept {
 static CURRENT: AtomicPtr<Registry> = AtomicPtr::new(std::ptr::null_mut());
 
 fn registry() -> &'static Registry {
-    let pid = std::process::id();
+    let process = Process::this();
     loop {
         let current = CURRENT.load(Ordering::Acquire);
         // SAFETY: the pointer is null or came from Box::into_raw below and is never freed.
         if let Some(registry) = unsafe { current.as_ref() }
-            && registry.pid == pid
+            && registry.process == process
         {
             return registry;
         }
-        let fresh = Box::into_raw(Box::new(Registry { pid, inner: Mutex::default() }));
+        let fresh = Box::into_raw(Box::new(Registry { process, inner: Mutex::default() }));
         if CURRENT.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
             // SAFETY: another thread was faster, `fresh` was published nowhere.
             drop(unsafe { Box::from_raw(fresh) });
@@ -107,7 +107,7 @@ fn registry() -> &'static Registry {
 
 fn existing() -> Option<&'static Registry> {
     // SAFETY: as in registry().
-    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }.filter(|registry| registry.pid == std::process::id())
+    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }.filter(|registry| registry.process == Process::this())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -382,10 +382,15 @@ impl Kept {
         nanoseconds(self.options.timeouts.query).min(self.keep.every)
     }
 
+    /// The time limit of connecting for a beat.
+    fn connect_limit(&self) -> u64 {
+        nanoseconds(self.options.timeouts.connect).min(self.keep.every)
+    }
+
     /// When a beat has to begin so that it can take its time before the deadline; not before it is due, and never for a lease that
     /// is not beaten any more.
     fn start_by(&self, now: u64) -> Option<u64> {
-        if self.cell.is_final(now) || matches!(self.plan.next(now, self.cell.last_step()), Next::Rest(_)) {
+        if self.cell.is_final(now) || matches!(self.next(now), Next::Rest(_)) {
             return None;
         }
         Some(self.cell.deadline().saturating_sub(self.limit()).max(self.plan.due()))
@@ -396,8 +401,8 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Sends one beat and judges its outcome. Meanwhile the deadlines of all leases are watched; when there is no lease any more
-/// that it could be of use to, it is given up, and its connection with it.
+/// Sends one beat and judges its outcome. Meanwhile all leases are watched, those in the inbox too; when there is none left that it
+/// could be of use to, or one that came or woke up has to be beaten, it is given up, and its connection with it.
 async fn beat_one(shared: &Shared, kept: &mut [Kept], index: usize, links: &mut Vec<Session>, random: u64) {
     let now = clock::now();
     let others = || kept.iter().enumerate().filter(|(other, _)| *other != index).filter_map(|(_, other)| other.start_by(now));
@@ -405,14 +410,18 @@ async fn beat_one(shared: &Shared, kept: &mut [Kept], index: usize, links: &mut 
         return;
     };
     let limit = |limit: u64| Duration::from_nanos(time_for(limit, now, others()));
-    let timeouts = Timeouts { connect: limit(nanoseconds(this.options.timeouts.connect).min(this.keep.every)), query: limit(this.limit()) };
+    let timeouts = Timeouts { connect: limit(this.connect_limit()), query: limit(this.limit()) };
     let position = links.iter().position(|link| link.settings() == &*this.connection).unwrap_or_else(|| {
-        links.push(Session::new(Arc::clone(&this.connection), timeouts).with_thread_start(start_masked));
+        links.push(Session::new(Arc::clone(&this.connection), timeouts).with_resolver(sessions::resolver()));
         links.len() - 1
     });
     let Some(link) = links.get_mut(position) else {
         return;
     };
+
+    // However urgent another lease: what the beat is left anyway, and a moment for the server, which gives up before.
+    let connecting = if link.is_open() { 0 } else { least_time(this.connect_limit()) };
+    let spared_until = now.saturating_add(least_time(this.limit())).saturating_add(connecting).saturating_add(LEAST_TIME);
 
     let mut sent = 0;
     let outcome = {
@@ -424,7 +433,7 @@ async fn beat_one(shared: &Shared, kept: &mut [Kept], index: usize, links: &mut 
             link.retime(timeouts).await?;
             beat(link, &this.options, this.cell.uid, &this.cell.owner, this.keep.lease_seconds, End::NeverEarlier, sending).await
         };
-        unless(until_nobody_cares(shared, kept), caught(work)).await
+        unless(until_given_up(shared, kept, index, spared_until), caught(work)).await
     };
     this.cell.land();
     let now = clock::now();
@@ -432,24 +441,40 @@ async fn beat_one(shared: &Shared, kept: &mut [Kept], index: usize, links: &mut 
         return;
     };
     match outcome {
-        Some(Ok(Ok(Beat::Renewed))) => {
+        Ok(Ok(Ok(Beat::Renewed))) => {
             this.cell.renewed(now, sent, this.keep.lease());
             this.plan.succeeded(sent);
         }
-        Some(Ok(Ok(Beat::NotOwner(state)))) => this.cell.refused(state),
-        Some(Ok(Ok(Beat::Withheld))) => {}
-        Some(Ok(Err(error))) => {
+        Ok(Ok(Ok(Beat::NotOwner(state)))) => this.cell.refused(state),
+        Ok(Ok(Ok(Beat::Withheld))) => {}
+        Ok(Ok(Err(error))) => {
             this.cell.failed(now, error.message);
             this.plan.failed(now, random);
         }
-        Some(Err(Panicked)) => {
+        Ok(Err(Panicked)) => {
             link.discard();
             this.cell.failed(now, format!("the reply of {} could not be read; the connection was thrown away", this.connection.endpoint));
             this.plan.failed(now, random);
         }
         // Its reply would be taken for the next one's.
-        None => link.discard(),
+        Err(GivenUp::ForNobody) => link.discard(),
+        Err(GivenUp::ForAnother) => {
+            link.discard();
+            let endpoint = &this.connection.endpoint;
+            this.cell
+                .failed(now, format!("no reply from {endpoint} before another lease had to be beaten; the connection was thrown away"));
+            this.plan.failed(now, random);
+        }
     }
+}
+
+/// Why a beat on its way is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GivenUp {
+    /// The thread is to stop, or no lease is left.
+    ForNobody,
+    /// Another lease has to be beaten now, which could not be known when this beat began.
+    ForAnother,
 }
 
 /// The work panicked.
@@ -465,25 +490,49 @@ async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Panicked> {
     .await
 }
 
-/// The outcome of the work, or nothing when the other future comes to its end before.
-async fn unless<T>(end: impl Future<Output = ()>, work: impl Future<Output = T>) -> Option<T> {
+/// The outcome of the work, or that of the other future when it comes to its end before.
+async fn unless<E, T>(end: impl Future<Output = E>, work: impl Future<Output = T>) -> Result<T, E> {
     let (mut end, mut work) = (pin!(end), pin!(work));
     poll_fn(|context| match work.as_mut().poll(context) {
-        Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
-        Poll::Pending => end.as_mut().poll(context).map(|()| None),
+        Poll::Ready(outcome) => Poll::Ready(Ok(outcome)),
+        Poll::Pending => end.as_mut().poll(context).map(Err),
     })
     .await
 }
 
-/// Watches the deadlines, so that a loss is told at its moment; ends when the thread is to stop or no lease is left.
-async fn until_nobody_cares(shared: &Shared, kept: &[Kept]) {
+/// Watches the leases while the beat of `kept[index]` is on its way, so that a loss is told at its moment; ends when the beat is to be
+/// given up.
+async fn until_given_up(shared: &Shared, kept: &[Kept], index: usize, spared_until: u64) -> GivenUp {
     loop {
         let now = clock::now();
-        let wake = kept.iter().filter(|kept| !kept.cell.is_final(now)).map(|kept| kept.cell.deadline()).min();
-        let Some(wake) = wake.filter(|_| !shared.stop.load(Ordering::Acquire)) else {
-            return;
+        let meanwhile = if shared.stop.load(Ordering::Acquire) {
+            Err(GivenUp::ForNobody)
+        } else {
+            meanwhile(kept.iter().chain(&lock(&shared.inbox).leases), index, spared_until, now)
         };
-        sleep_until(shared, wake.min(now.saturating_add(LONGEST_SLEEP))).await;
+        match meanwhile {
+            Ok(time) => sleep_until(shared, time).await,
+            Err(why) => return why,
+        }
+    }
+}
+
+/// Until when the beat of lease number `index` is let go on, which is not given up for another before `spared_until`.
+fn meanwhile<'a>(leases: impl Iterator<Item = &'a Kept>, index: usize, spared_until: u64, now: u64) -> Result<u64, GivenUp> {
+    let mut deadline = None;
+    let mut turn = u64::MAX;
+    for (number, lease) in leases.enumerate().filter(|(_, lease)| !lease.cell.is_final(now)) {
+        deadline = deadline.into_iter().chain([lease.cell.deadline()]).min();
+        if number != index
+            && let Some(start_by) = lease.start_by(now)
+        {
+            turn = turn.min(start_by.max(spared_until));
+        }
+    }
+    match deadline {
+        None => Err(GivenUp::ForNobody),
+        Some(_) if turn <= now => Err(GivenUp::ForAnother),
+        Some(deadline) => Ok(deadline.min(turn).min(now.saturating_add(LONGEST_SLEEP))),
     }
 }
 
@@ -524,4 +573,60 @@ fn wait_until_gone(tid: i32) {
 #[cfg(not(target_os = "linux"))]
 fn wait_until_gone(_tid: i32) {
     let _ = VANISHING;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::clock::MILLISECOND;
+    use super::*;
+    use crate::store::input::{Input, Key as Name};
+    use crate::store::settings::Defaults;
+
+    /// A lease that was kept at `kept`, with a beat every third of it.
+    fn lease(kept: u64, lease_seconds: i64) -> Kept {
+        let keep = KeepOptions::parse(lease_seconds, &[]).unwrap();
+        let driver = (Name::Str(b"driver".to_vec()), Input::Bytes(b"mysqli".to_vec()));
+        Kept {
+            cell: Arc::new(Cell::new(7, "worker:a", fork::generation(), kept, keep.lease(), kept, None)),
+            plan: Plan::new(&keep, kept),
+            keep,
+            connection: Arc::new(ConnectionSettings::parse(&Input::Map(vec![driver]), &Defaults::default()).unwrap()),
+            options: Options::default(),
+        }
+    }
+
+    #[test]
+    fn it_never_sleeps_for_long() {
+        // Timers stand still while the machine is suspended: what is far off by its timer may be near.
+        let now = 5 * SECOND;
+        let mut leases = [lease(now, 3_000), lease(now, 900)];
+        assert!(matches!(next(&mut leases, now), Do::WaitUntil(time) if time > now && time <= now + SECOND));
+        let time = meanwhile(leases.iter(), 0, now, now).unwrap();
+        assert!(time > now && time <= now + SECOND, "{time}");
+    }
+
+    #[test]
+    fn a_beat_on_its_way_is_given_up_when_another_lease_has_to_be_beaten() {
+        let kept = 5 * SECOND;
+        // Due after a second; to be begun after two, since the deadline is after three and a beat may take one.
+        let leases = [lease(kept, 900), lease(kept, 3)];
+        let at = |ms: u64, spared_ms: u64| meanwhile(leases.iter(), 0, kept + spared_ms * MILLISECOND, kept + ms * MILLISECOND);
+        assert_eq!(at(1_500, 0), Ok(kept + 2 * SECOND));
+        assert_eq!(at(1_999, 0), Ok(kept + 2 * SECOND));
+        assert_eq!(at(2_000, 0), Err(GivenUp::ForAnother));
+        assert_eq!(at(2_000, 2_400), Ok(kept + 2_400 * MILLISECOND), "what it is left anyway");
+        assert_eq!(at(2_400, 2_400), Err(GivenUp::ForAnother));
+        assert_eq!(at(3_000, 0), Ok(kept + 4 * SECOND), "not for one that is lost");
+        let own = meanwhile(leases.iter(), 1, 0, kept + 2_000 * MILLISECOND);
+        assert_eq!(own, Ok(kept + 3 * SECOND), "not for its own; the deadline is noticed");
+    }
+
+    #[test]
+    fn a_beat_on_its_way_is_given_up_when_nobody_is_left() {
+        let leases = [lease(0, 3), lease(0, 900)];
+        leases.iter().for_each(|lease| lease.cell.disarm_and_release());
+        assert_eq!(meanwhile(leases.iter(), 0, 0, SECOND), Err(GivenUp::ForNobody));
+        let other = lease(0, 900);
+        assert_eq!(meanwhile(leases.iter().chain([&other]), 0, 0, SECOND), Ok(2 * SECOND));
+    }
 }

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
+use super::fork::Process;
 use super::signals::start_masked;
 use crate::store::error::{Error, Fate, Result};
 use crate::store::options::Timeouts;
+use crate::store::resolve::Resolver;
 use crate::store::session::Session;
 use crate::store::settings::ConnectionSettings;
 
@@ -38,7 +40,8 @@ struct Inner {
 
 /// All sessions of one process.
 struct Registry {
-    pid: u32,
+    process: Process,
+    resolver: Arc<Resolver>,
     slots: Mutex<Vec<Arc<Slot>>>,
 }
 
@@ -48,17 +51,17 @@ struct Registry {
 static CURRENT: AtomicPtr<Registry> = AtomicPtr::new(std::ptr::null_mut());
 
 fn registry() -> &'static Registry {
-    let pid = std::process::id();
+    let process = Process::this();
     loop {
         let current = CURRENT.load(Ordering::Acquire);
         // SAFETY: the pointer is null or came from Box::into_raw below and is never freed.
         if let Some(registry) = unsafe { current.as_ref() }
-            && registry.pid == pid
+            && registry.process == process
         {
             return registry;
         }
         // No lock of the parent's is touched here: one could have been held at the moment of the fork.
-        let fresh = Box::into_raw(Box::new(Registry { pid, slots: Mutex::new(Vec::new()) }));
+        let fresh = Box::into_raw(Box::new(Registry { process, resolver: Resolver::new(start_masked), slots: Mutex::new(Vec::new()) }));
         if CURRENT.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
             // SAFETY: another thread was faster, `fresh` was published nowhere.
             drop(unsafe { Box::from_raw(fresh) });
@@ -66,10 +69,15 @@ fn registry() -> &'static Registry {
     }
 }
 
+/// The resolver of this process, for a session that is not one of its registry's. No lock is taken.
+pub(super) fn resolver() -> Arc<Resolver> {
+    Arc::clone(&registry().resolver)
+}
+
 /// The registry of this very process, if it has one.
 fn existing() -> Option<&'static Registry> {
     // SAFETY: as in registry().
-    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }.filter(|registry| registry.pid == std::process::id())
+    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }.filter(|registry| registry.process == Process::this())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -84,7 +92,7 @@ fn slot(key: &Key) -> Result<Arc<Slot>> {
         return Ok(Arc::clone(slot));
     }
     let runtime = new_runtime()?;
-    let session = Session::new(Arc::clone(&key.connection), key.timeouts).with_thread_start(start_masked);
+    let session = Session::new(Arc::clone(&key.connection), key.timeouts).with_resolver(Arc::clone(&registry.resolver));
     let slot = Arc::new(Slot { key: key.clone(), inner: Mutex::new(Inner { runtime, session }) });
     slots.push(Arc::clone(&slot));
     Ok(slot)

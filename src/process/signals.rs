@@ -13,7 +13,7 @@ pub fn spawn_masked<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Se
     std::thread::Builder::new().name(name.to_owned()).spawn(body)
 }
 
-/// [`spawn_masked`] for the threads of a session.
+/// [`spawn_masked`] for the threads of a resolver.
 pub(super) fn start_masked(body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
     spawn_masked("nrllm-resolver", body).map(drop)
 }

@@ -23,6 +23,7 @@ mod reap_request;
 pub mod recover;
 pub mod renew;
 pub mod requeue;
+pub mod resolve;
 mod row;
 pub mod server;
 pub mod session;

@@ -5,41 +5,28 @@
 //! be taken for the answer to the next statement.
 
 use std::future::Future;
-use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mysql_async::prelude::{Protocol, Queryable};
 use mysql_async::{ClientIdentity, Conn, DriverError, OptsBuilder, Params, QueryResult, Row, SslOpts, Statement};
-use tokio::sync::oneshot;
 
 use super::alarm::Alarm;
 use super::error::{Error, Fate, Result, server_error};
 use super::options::{TableName, Timeouts};
 use super::plan::Plans;
+use super::resolve::{Resolver, plain_thread};
 use super::server::{Limits, Locking, ServerFacts};
 use super::settings::{ConnectionSettings, Endpoint};
 use super::statements::Statements;
 use super::table::TableFacts;
 
-/// How a thread is prepared that a session has to start (name resolution): the process masks its signals there.
-pub type ThreadStart = fn(Box<dyn FnOnce() + Send>) -> std::io::Result<()>;
-
-/// Starts a plain thread; the default of [`ThreadStart`].
-///
-/// # Errors
-///
-/// As [`std::thread::Builder::spawn`].
-pub fn plain_thread(body: Box<dyn FnOnce() + Send>) -> std::io::Result<()> {
-    std::thread::Builder::new().spawn(body).map(drop)
-}
-
 /// One connection at most, opened when it is first needed, with the settings to open it again.
 pub struct Session {
     settings: Arc<ConnectionSettings>,
     timeouts: Timeouts,
-    thread_start: ThreadStart,
+    resolver: Arc<Resolver>,
     live: Option<Live>,
     /// Counts the connections that were opened.
     generation: u64,
@@ -76,13 +63,13 @@ impl Session {
     /// A session that connects when it is first used.
     #[must_use]
     pub fn new(settings: Arc<ConnectionSettings>, timeouts: Timeouts) -> Self {
-        Self { settings, timeouts, thread_start: plain_thread, live: None, generation: 0 }
+        Self { settings, timeouts, resolver: Resolver::new(plain_thread), live: None, generation: 0 }
     }
 
-    /// Lets the session start its threads through `thread_start`.
+    /// Lets the session look names up through a resolver that it shares with others.
     #[must_use]
-    pub fn with_thread_start(mut self, thread_start: ThreadStart) -> Self {
-        self.thread_start = thread_start;
+    pub fn with_resolver(mut self, resolver: Arc<Resolver>) -> Self {
+        self.resolver = resolver;
         self
     }
 
@@ -439,7 +426,7 @@ impl Session {
             Endpoint::Tcp { host, port } => {
                 let addresses = match settings.endpoint.literal_address() {
                     Some(address) => vec![address],
-                    None => resolve(host, self.timeouts.connect, self.thread_start).await?,
+                    None => self.resolver.resolve(host, self.timeouts.connect).await?,
                 };
                 opts = opts.ip_or_hostname(host.as_str()).tcp_port(*port).resolved_ips(Some(addresses));
             }
@@ -597,26 +584,6 @@ fn connect_error(endpoint: &Endpoint, error: &mysql_async::Error) -> Error {
             Error::connection(format!("{endpoint} refused the connection: {}{remedy}", server.message)).with_code(code)
         }
         other => Error::connection(format!("cannot connect to {endpoint}: {other}")),
-    }
-}
-
-/// Resolves a host name on a thread of its own, so that a silent name server costs `limit` at most.
-async fn resolve(host: &str, limit: Duration, thread_start: ThreadStart) -> Result<Vec<IpAddr>> {
-    let (sender, receiver) = oneshot::channel();
-    let name = host.to_owned();
-    let body = Box::new(move || {
-        let found = (name.as_str(), 0).to_socket_addrs().map(|all| all.map(|address| address.ip()).collect::<Vec<_>>());
-        let _ = sender.send(found);
-    });
-    thread_start(body).map_err(|error| Error::connection(format!("cannot start a thread to resolve {host}: {error}")))?;
-    match tokio::time::timeout(limit, receiver).await {
-        Ok(Ok(Ok(addresses))) if !addresses.is_empty() => Ok(addresses),
-        Ok(Ok(Ok(_))) => Err(Error::connection(format!("host {host} has no address; check host in the connection"))),
-        Ok(Ok(Err(error))) => Err(Error::connection(format!("host {host} cannot be resolved: {error}; check host in the connection"))),
-        Ok(Err(_)) | Err(_) => Err(Error::connection(format!(
-            "host {host} was not resolved within {} ms; check the name server, or use an address",
-            limit.as_millis()
-        ))),
     }
 }
 

@@ -102,13 +102,21 @@ final class Facts
         return $failure instanceof Throwable ? $failure : null;
     }
 
-    /** A declared property whatever its visibility, without asking __get(). */
+    /**
+     * A property as the object's own class declares it, whatever its visibility; else one that was added to the object; else a private one of the
+     * class above. Without asking __get(), and without running a hook: a virtual property has no value here.
+     */
     private static function property(object $object, string $name): mixed
     {
-        foreach (get_mangled_object_vars($object) as $key => $value) {
-            $key = (string) $key;
-            if ($key === $name || (str_starts_with($key, "\0") && str_ends_with($key, "\0$name"))) {
-                return $value;
+        $values = get_mangled_object_vars($object);
+        $class = $object::class;
+        $keys = ["\0$class\0$name", $name, "\0*\0$name"];
+        while (!property_exists($class, $name) && ($class = get_parent_class($class)) !== false) {
+            $keys[] = "\0$class\0$name";
+        }
+        foreach ($keys as $key) {
+            if (array_key_exists($key, $values)) {
+                return $values[$key];
             }
         }
 

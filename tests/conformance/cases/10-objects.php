@@ -23,8 +23,8 @@ foreach ($objects as $object) {
     $reflection = new ReflectionClass($object);
     $interfaces = $reflection->getInterfaceNames();
     sort($interfaces);
-    told('final', static fn () => [$reflection->isFinal(), count($reflection->getProperties()), $interfaces]);
-    thrown_class('clone', static fn () => clone $object);
+    told('final, cloneable', static fn () => [$reflection->isFinal(), $reflection->isCloneable(), (new ReflectionClass($class))->isCloneable(), count($reflection->getProperties()), $interfaces]);
+    thrown('clone', static fn () => clone $object);
     thrown('serialize', static fn () => serialize($object));
     thrown('unserialize', static fn () => unserialize(sprintf('O:%d:"%s":0:{}', strlen($class), $class)));
     thrown_class('new property', static function () use ($object): void { $object->extra = 1; });

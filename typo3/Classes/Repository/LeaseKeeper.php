@@ -16,14 +16,14 @@ final class LeaseKeeper
     /** Names are remembered after a run has ended, so that a late guard still asks for the right owner; so many of them. */
     private const REMEMBERED = 1000;
 
-    /** @var array<int, array{lease: \NrLlmLease, pid: int}> by run */
+    /** @var array<int, array{lease: \NrLlmLease, nonce: string}> by run */
     private array $kept = [];
     /** @var array<int, array{given: string, stored: string}> by run, the latest last */
     private array $owners = [];
     /** @var array<string, string> given => stored, of this process */
     private array $names = [];
+    /** That of the process that the names are of; empty before the first. */
     private string $nonce = '';
-    private int $pid = 0;
 
     public function __construct(
         private readonly Door $door,
@@ -72,7 +72,7 @@ final class LeaseKeeper
             return $this->owners[$runUid]['stored'];
         }
 
-        return $this->pid === getmypid() ? ($this->names[$given] ?? $given) : $given;
+        return isset($this->names[$given]) && $this->nonce === $this->nonceOfThisProcess() ? $this->names[$given] : $given;
     }
 
     /**
@@ -115,7 +115,7 @@ final class LeaseKeeper
 
             return true;
         }
-        $this->kept[$runUid] = ['lease' => $lease, 'pid' => (int)getmypid()];
+        $this->kept[$runUid] = ['lease' => $lease, 'nonce' => $this->nonceOfThisProcess()];
 
         return true;
     }
@@ -128,7 +128,7 @@ final class LeaseKeeper
     public function lease(int $runUid): ?object
     {
         $kept = $this->kept[$runUid] ?? null;
-        if ($kept !== null && $kept['pid'] !== getmypid()) {
+        if ($kept !== null && $kept['nonce'] !== $this->nonceOfThisProcess()) {
             // Inherited by fork: the parent goes on beating, this process has to ask the database.
             unset($this->kept[$runUid]);
 
@@ -155,7 +155,7 @@ final class LeaseKeeper
     {
         $kept = $this->kept[$runUid] ?? null;
         unset($this->kept[$runUid]);
-        if ($kept !== null && $kept['pid'] === getmypid()) {
+        if ($kept !== null && $kept['nonce'] === $this->nonceOfThisProcess()) {
             $kept['lease']->release();
         }
     }
@@ -177,13 +177,21 @@ final class LeaseKeeper
 
     private function renewNonceAfterFork(): void
     {
-        if ($this->pid === getmypid()) {
-            return;
+        $nonce = $this->nonceOfThisProcess();
+        if ($this->nonce !== $nonce) {
+            $this->nonce = $nonce;
+            $this->names = [];
         }
-        $this->pid = (int)getmypid();
-        $this->names = [];
-        // The runtime's own nonce, so that names made here and there can be told to be of one process.
+    }
+
+    /**
+     * The runtime's own nonce, so that names made here and there can be told to be of one process. It is another one after a fork, also in a
+     * child that has its parent's pid.
+     */
+    private function nonceOfThisProcess(): string
+    {
         $identity = \NrLlmRuntime::identity('typo3');
-        $this->nonce = substr($identity, (int)strrpos($identity, ':') + 1);
+
+        return substr($identity, (int)strrpos($identity, ':') + 1);
     }
 }

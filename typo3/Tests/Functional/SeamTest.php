@@ -292,6 +292,47 @@ final class SeamTest extends SiteTestCase
         self::assertTrue($runs->renewLease($mine, self::NAME, time() + 900));
     }
 
+    public function testAChildWithThePidOfItsParentHasNamesOfItsOwnToo(): void
+    {
+        [$runs, $keeper] = $this->seam();
+        [$parents, $childs] = [$this->db->run(), $this->db->run()];
+        // The first process of a namespace has pid 1, and so has that of the next. Where the system makes none, the pids differ.
+        $namespace = static fn(): bool => @pcntl_unshare(CLONE_NEWPID) || @pcntl_unshare(CLONE_NEWUSER | CLONE_NEWPID);
+        $fork = static function (callable $work): int {
+            $pid = pcntl_fork();
+            if ($pid === 0) {
+                $code = 1;
+                try {
+                    $code = $work();
+                } finally {
+                    // Without PHPUnit's and PDO's own ends: this is a copy of the test process.
+                    pcntl_exec('/bin/sh', ['-c', "exit $code"]);
+                }
+            }
+            pcntl_waitpid($pid, $status);
+
+            return pcntl_wifexited($status) ? pcntl_wexitstatus($status) : 128;
+        };
+        $code = $fork(static function () use ($fork, $namespace, $runs, $keeper, $parents, $childs): int {
+            $same = $namespace();
+
+            return $fork(static function () use ($fork, $namespace, $runs, $keeper, $parents, $childs, $same): int {
+                $won = $runs->claimQueued($parents, self::NAME, time() + 900);
+                $pid = getmypid();
+                $same = $same && $namespace();
+                $child = $fork(static function () use ($runs, $keeper, $parents, $childs, $pid, $same): int {
+                    return $same !== ($pid === getmypid()) ? 2
+                        : ($runs->claimQueued($childs, self::NAME, time() + 900) && $keeper->lease($parents) === null ? 0 : 3);
+                });
+
+                return !$won ? 4 : ($child ?: ($keeper->lease($parents)?->state() === 'held' ? 0 : 5));
+            });
+        });
+        self::assertSame(0, $code);
+        self::assertNotSame($this->db->row($parents)['claimed_by'], $this->db->row($childs)['claimed_by']);
+        self::assertStringStartsWith(self::NAME . ':', $this->db->row($childs)['claimed_by']);
+    }
+
     public function testSettingsThatTheRuntimeRefusesLeaveNrLlmInCharge(): void
     {
         $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default']['driverOptions'] = [1009 => '/nowhere/ca.pem'];

@@ -1,0 +1,108 @@
+--TEST--
+interruptOnLoss: a loss during classification is thrown when that returns; it neither gets lost there nor changes what becomes of another run
+--EXTENSIONS--
+nrllm_runtime
+--FILE--
+<?php
+declare(strict_types=1);
+require __DIR__ . '/inc/keeper.inc';
+require __DIR__ . '/inc/provider.inc';
+use Netresearch\NrLlm\Provider\Exception as P;
+
+/** Its attempts are told when the lease is lost and some more code has run. */
+final class Slow extends P\FallbackChainExhaustedException
+{
+    public static Closure $until;
+
+    public function getAttemptErrors(): array
+    {
+        check(until(self::$until), 'the loss');
+        for ($i = 0; $i < 100000; $i++);
+        echo "  told\n";
+        return [['error' => new P\ProviderConnectionException('x')]];
+    }
+}
+/** Catches what it can. */
+final class Greedy extends P\FallbackChainExhaustedException
+{
+    public function getAttemptErrors(): array
+    {
+        try {
+            return (new Slow([]))->getAttemptErrors();
+        } catch (Throwable $error) {
+            echo '  caught ', $error::class, "\n";
+            throw $error;
+        }
+    }
+}
+$db = new TestDb();
+$runtime = $db->runtime();
+$other = 0;
+$calls = [
+    'classifyFailure' => static fn () => NrLlmRuntime::classifyFailure(new Slow([])),
+    'greedy' => static fn () => NrLlmRuntime::classifyFailure(new Greedy([])),
+    'in a chain' => static fn () => NrLlmRuntime::classifyFailure(new P\FallbackChainExhaustedException([['error' => new Slow([])]])),
+    'in a fiber' => static fn () => (new Fiber(static fn () => NrLlmRuntime::classifyFailure(new Slow([]))))->start(),
+    'recoverFailure' => static function () use ($runtime, &$other): void { $runtime->recoverFailure($other, 'worker:a', new Slow([])); },
+];
+foreach ($calls as $label => $call) {
+    $uid = $db->running(time() + 100);
+    $other = $db->running(time() + 100);
+    $lease = $runtime->keepLease($uid, 'worker:a', 20 * SLOW, ['everyMs' => 100 * SLOW, 'interruptOnLoss' => true]);
+    // Given away during the call, and no sooner: the loss falls into it.
+    Slow::$until = static function () use ($db, $lease, $uid): bool {
+        $db->query("UPDATE tx_nrllm_agentrun SET claimed_by = 'worker:b' WHERE uid = ?", [$uid]);
+        return $lease->state() === 'lost';
+    };
+    echo "$label\n";
+    thrown_class('  thrown', $call);
+    thrown_class('  once', static function (): void {
+        for ($end = ms() + 150; ms() < $end;);
+    });
+    $lease->release();
+}
+echo $db->line($other, 'status', 'requeue_count'), "\n";
+// A release in there takes the loss away, as everywhere.
+$uid = $db->running(time() + 100);
+$lease = $runtime->keepLease($uid, 'worker:a', 20 * SLOW, ['everyMs' => 100 * SLOW, 'interruptOnLoss' => true]);
+Slow::$until = static function () use ($db, $lease, $uid): bool {
+    $db->query("UPDATE tx_nrllm_agentrun SET claimed_by = 'worker:b' WHERE uid = ?", [$uid]);
+    return $lease->state() === 'lost' && $lease->release() === null;
+};
+$failure = NrLlmRuntime::classifyFailure(new Slow([]));
+echo "released: $failure\n";
+// What user code throws in there is dropped: classification never throws.
+final class Throwing extends P\FallbackChainExhaustedException
+{
+    public function getAttemptErrors(): array
+    {
+        throw new LogicException('from getAttemptErrors');
+    }
+}
+echo 'throwing: ', NrLlmRuntime::classifyFailure(new Throwing([])), "\n";
+?>
+--EXPECT--
+classifyFailure
+  told
+  thrown: NrLlmLeaseLostException
+  once: nothing thrown
+greedy
+  told
+  thrown: NrLlmLeaseLostException
+  once: nothing thrown
+in a chain
+  told
+  thrown: NrLlmLeaseLostException
+  once: nothing thrown
+in a fiber
+  told
+  thrown: NrLlmLeaseLostException
+  once: nothing thrown
+recoverFailure
+  told
+  thrown: NrLlmLeaseLostException
+  once: nothing thrown
+status='queued' requeue_count='1'
+  told
+released: connection
+throwing: unknown
