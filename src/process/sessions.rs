@@ -84,7 +84,7 @@ fn slot(key: &Key) -> Result<Arc<Slot>> {
         return Ok(Arc::clone(slot));
     }
     let runtime = new_runtime()?;
-    let session = Session::new(Arc::clone(&key.connection), key.timeouts).with_thread_start(start_masked);
+    let session = Session::new(Arc::clone(&key.connection), key.timeouts).with_thread_start(start_masked).alone();
     let slot = Arc::new(Slot { key: key.clone(), inner: Mutex::new(Inner { runtime, session }) });
     slots.push(Arc::clone(&slot));
     Ok(slot)
