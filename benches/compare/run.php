@@ -117,11 +117,13 @@ foreach (MODES as $mode => $flush) {
 
 // ---- counts that no other load disturbs ----------------------------------------------------------------------------------------
 note('instructions and system calls');
+slow_writes($server);
 foreach (['renew' => "count-renew %d $uid " . OWNER . ' 1900000000', 'fence' => "fence %d $uid " . OWNER . ' 1900000000'] as $operation => $command) {
     foreach (array_keys(variants()) as $variant) {
         $results['counts'][$operation][$variant] = count_operation($server, $database, $variant, $command);
     }
 }
+fast_writes($server);
 foreach (['unloaded', 'plain', 'serverError'] as $family) {
     foreach (array_diff(array_keys(variants()), ['doctrine', 'limit']) as $variant) {
         $results['counts']["classify $family"][$variant] = count_operation($server, $database, $variant, "count-classify %d $family", 100, 1_100);
