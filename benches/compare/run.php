@@ -19,6 +19,8 @@ const PLANS = [
 const MODES = ['default' => 1, 'relaxed' => 2];
 
 $plan = PLANS[$argv[2] ?? 'full'];
+// Of other work: this one has not begun.
+$load = round(sys_getloadavg()[0], 1);
 $server = new Server();
 $results = [];
 $counted = $server->counters();
@@ -214,10 +216,9 @@ $census = 'echo count(glob("/proc/self/task/*")), " ", count(array_filter(glob("
 $seen = static fn (array $command): string => (string) stream_get_contents(popen(implode(' ', array_map('escapeshellarg', [...array_slice($command, 0, -1), $census])), 'r'));
 $results['start'] = ['without' => median($times['without']), 'with' => median($times['with']), 'threads and sockets without' => $seen($plain), 'threads and sockets with' => $seen($loaded)];
 
-$cpu = preg_match('/^model name\s*:\s*(.*)$/m', (string) @file_get_contents('/proc/cpuinfo'), $match) ? $match[1] : php_uname('m');
 $results['about'] = [
-    'plan' => $argv[2] ?? 'full', 'date' => date('Y-m-d'), 'cpu' => $cpu, 'cores' => (int) shell_exec('nproc'), 'load' => round(sys_getloadavg()[0], 1),
-    'php' => PHP_VERSION, 'server' => $server->value('SELECT VERSION()'), 'kernel' => php_uname('r'),
+    'plan' => $argv[2] ?? 'full', 'date' => date('Y-m-d'), 'machine' => php_uname('m'), 'cores' => (int) shell_exec('nproc'), 'load' => $load,
+    'php' => PHP_VERSION, 'server' => $server->value('SELECT VERSION()'), 'kernel' => preg_replace('/^(\d+\.\d+).*/', '$1', php_uname('r')),
     'module' => preg_match('/^version = "(.*)"/m', file_get_contents(dirname(__DIR__, 2) . '/Cargo.toml'), $match) ? $match[1] : '',
     'batch' => $batch, 'rounds' => $plan['rounds'], 'buffer pool' => $server->value('SELECT @@innodb_buffer_pool_size'),
 ];
