@@ -43,6 +43,20 @@ function count_operation(Server $server, string $database, string $variant, stri
     return ['instructions' => round($per($first['instructions'], $second['instructions'])), 'syscalls' => array_sum($kinds), 'kinds' => $kinds];
 }
 
+/**
+ * Lets the server take a millisecond for a write, so that every reply is waited for: how often a client looks for a reply that is not there yet, and
+ * whether it has to wait at all, depends on the load of the machine otherwise.
+ */
+function slow_writes(Server $server): void
+{
+    $server->run('CREATE TRIGGER slow_writes BEFORE UPDATE ON tx_nrllm_agentrun FOR EACH ROW DO SLEEP(0.001)');
+}
+
+function fast_writes(Server $server): void
+{
+    $server->run('DROP TRIGGER slow_writes');
+}
+
 /** A run that the bench's owner holds. */
 function held_run(Server $server): int
 {
@@ -55,6 +69,7 @@ if (realpath($argv[0]) === __FILE__) {
     $server = new Server();
     $database = $server->database('counts');
     $uid = held_run($server);
+    slow_writes($server);
     $wanted = array_slice($argv, 1) ?: array_keys(variants());
     foreach ($wanted as $variant) {
         $counted = count_operation($server, $database, $variant, "count-renew %d $uid " . OWNER . ' 1900000000');

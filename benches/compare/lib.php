@@ -73,7 +73,7 @@ final class Server
     {
         $counters = [];
         $wanted = "'Questions','Com_stmt_prepare','Com_stmt_execute','Com_stmt_close','Bytes_received','Bytes_sent','Innodb_row_lock_waits','Innodb_row_lock_time',"
-            . "'Innodb_deadlocks','Innodb_data_fsyncs','Innodb_os_log_written','Innodb_buffer_pool_read_requests','Innodb_pages_created'";
+            . "'Innodb_deadlocks','Innodb_data_fsyncs','Innodb_os_log_written','Binlog_bytes_written','wsrep_replicated_bytes','Innodb_buffer_pool_read_requests','Innodb_pages_created'";
         foreach ($this->link->query("SHOW GLOBAL STATUS WHERE Variable_name IN ($wanted)") as $row) {
             $counters[$row['Variable_name']] = (int) $row['Value'];
         }
@@ -218,10 +218,14 @@ function percentile(array $values, float $share): float
     return (float) $values[min(count($values) - 1, (int) floor(count($values) * $share))];
 }
 
-/** Fills the table with runs; the SQL makes them on the server. `columns` are expressions over `seq`, from 1. */
+/**
+ * Fills the table with runs; the SQL makes them on the server. `columns` are expressions over `seq`, from 1. The uids follow each other, which those that the
+ * server gives to several rows at once do not.
+ */
 function fill(Server $server, int $count, array $columns, int $step = 20_000): void
 {
     $columns += [
+        'uid' => $server->value('SELECT COALESCE(MAX(uid), 0) FROM tx_nrllm_agentrun') . ' + seq',
         'uuid' => "LOWER(CONCAT(LPAD(HEX(seq), 8, '0'), '-0000-4000-8000-', LPAD(HEX(seq * 7919), 12, '0')))",
         'configuration_uid' => '1', 'configuration_identifier' => "'assistant'", 'be_user' => '1 + seq % 50',
         'crdate' => '1700000000 + seq', 'tstamp' => '1700000000 + seq',

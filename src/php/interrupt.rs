@@ -5,6 +5,7 @@
 //! time limits and profilers.
 
 use std::panic::catch_unwind;
+use std::ptr::null;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use ext_php_rs::class::RegisteredClass;
@@ -94,10 +95,14 @@ unsafe extern "C" fn handler(execute_data: *mut zend_execute_data) {
 /// be lost there, and would change what becomes of a run, be it that of another lease. So it is put off until the method returns, as in
 /// any native call; see [`call_ended`].
 ///
+/// The frame that the engine gave is none of those below: in newer versions of PHP it may be that of a native call that has just returned.
+///
 /// # Safety
 ///
 /// `frame` is null or a frame of the running code, on the PHP thread.
-unsafe fn is_below_our_call(mut frame: *const zend_execute_data) -> bool {
+unsafe fn is_below_our_call(frame: *const zend_execute_data) -> bool {
+    // SAFETY: by this function's contract.
+    let mut frame = unsafe { frame.as_ref() }.map_or(null(), |this| this.prev_execute_data.cast_const());
     let ours = std::ptr::from_ref(NrLlmRuntime::get_metadata().ce());
     // SAFETY: the frames of running code are linked down to the first one, and each is there, with its function, as long as it runs. The
     // scope of an internal function is its class.

@@ -5,11 +5,11 @@ use std::ptr::{self, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ext_php_rs::ffi::{
-    ZEND_ACC_LINKED, ZEND_ACC_PRIVATE, ZEND_ACC_PUBLIC, ZEND_ACC_STATIC, zend_call_known_function, zend_class_entry, zend_function,
-    zend_hash_find, zend_hash_str_find, zend_property_info, zend_string,
+    ZEND_ACC_LINKED, ZEND_ACC_PRIVATE, ZEND_ACC_PUBLIC, ZEND_ACC_STATIC, executor_globals, zend_call_known_function, zend_class_entry,
+    zend_function, zend_hash_find, zend_hash_str_find, zend_property_info, zend_string,
 };
 use ext_php_rs::types::{ZendHashTable, ZendObject, ZendStr, Zval};
-use ext_php_rs::zend::{ClassEntry, ExecutorGlobals, ce};
+use ext_php_rs::zend::{ClassEntry, ce};
 
 use super::convert::ThrowableArg;
 use super::interrupt;
@@ -49,7 +49,9 @@ impl Name {
             return Some(class);
         }
         let key = self.key.load(Ordering::Acquire);
-        let loaded = ExecutorGlobals::get().class_table;
+        // SAFETY: on the PHP thread; without thread safety the globals are one static of the process. Read directly: a guard of the binding
+        // costs more than the lookup, and there are several of these a classification.
+        let loaded = unsafe { executor_globals.class_table };
         if key.is_null() || loaded.is_null() {
             return None;
         }
@@ -149,7 +151,7 @@ fn added<'a>(object: &'a ZendObject, name: &str) -> Option<&'a Zval> {
 /// Calls a public method without arguments. An exception of it is dropped, also that of a signal's handler which happens to run in it:
 /// classification never throws. `exit()` goes on, and the loss of a lease waits (see [`interrupt`]).
 fn call_public(object: &ZendObject, lower_name: &str) -> Option<Zval> {
-    if ExecutorGlobals::has_exception() {
+    if !pending_exception().is_null() {
         return None;
     }
     let class = object.get_class_entry();
@@ -173,7 +175,7 @@ fn call_public(object: &ZendObject, lower_name: &str) -> Option<Zval> {
             null_mut(),
         );
         interrupt::call_ended();
-        if ExecutorGlobals::has_exception() {
+        if !pending_exception().is_null() {
             clear_exception();
             return None;
         }
@@ -187,9 +189,15 @@ unsafe extern "C" {
     fn zend_is_graceful_exit(exception: *const ZendObject) -> bool;
 }
 
+/// The engine's pending exception, or null.
+fn pending_exception() -> *const ZendObject {
+    // SAFETY: on the PHP thread, as in [`Name::class`].
+    unsafe { executor_globals.exception }
+}
+
 /// Drops the pending exception, unless it is the engine's own way of carrying out `exit()`.
 fn clear_exception() {
-    let pending = ExecutorGlobals::get().exception;
+    let pending = pending_exception();
     // SAFETY: on the PHP thread; `pending` is the engine's pending exception, which is not null here.
     unsafe {
         if !zend_is_unwind_exit(pending) && !zend_is_graceful_exit(pending) {

@@ -92,7 +92,7 @@ fn slot(key: &Key) -> Result<Arc<Slot>> {
         return Ok(Arc::clone(slot));
     }
     let runtime = new_runtime()?;
-    let session = Session::new(Arc::clone(&key.connection), key.timeouts).with_resolver(Arc::clone(&registry.resolver));
+    let session = Session::new(Arc::clone(&key.connection), key.timeouts).with_resolver(Arc::clone(&registry.resolver)).alone();
     let slot = Arc::new(Slot { key: key.clone(), inner: Mutex::new(Inner { runtime, session }) });
     slots.push(Arc::clone(&slot));
     Ok(slot)

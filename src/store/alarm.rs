@@ -9,7 +9,10 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
+use tokio::task::{unconstrained, yield_now};
 use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::direct::Socket;
 
 /// A timer that stays on.
 pub(super) struct Alarm {
@@ -22,17 +25,33 @@ impl Alarm {
         Self { timer: Box::pin(sleep_until(Instant::now())) }
     }
 
-    /// Waits for the work, for `limit` at most. `None`: the time is up.
-    pub(super) async fn bounded<T>(&mut self, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+    /// Waits for the work, for `limit` at most, and where a socket is given on that. `None`: the time is up.
+    pub(super) async fn bounded<T>(
+        &mut self,
+        limit: Duration,
+        mut socket: Option<Socket>,
+        work: Pin<&mut impl Future<Output = T>>,
+    ) -> Option<T> {
         let timer = &mut self.timer;
         let deadline = Instant::now() + limit;
         if timer.deadline() > deadline {
             timer.as_mut().reset(deadline);
         }
-        let mut work = pin!(work);
+        // A connection's runtime has nothing else to do. Without this, work that has done much would be made to pause although it could go
+        // on, and a pause before a request is sent must not be taken for waiting for its reply.
+        let mut work = pin!(unconstrained(work));
+        let mut again = pin!(yield_now());
         poll_fn(|context| {
             if let Poll::Ready(done) = work.as_mut().poll(context) {
                 return Poll::Ready(Some(done));
+            }
+            // Once: what is still missing after the first bytes of a reply is waited for in the runtime.
+            if let Some(socket) = socket.take()
+                && socket.wait(limit)
+            {
+                // The runtime looks at its sockets without waiting, and comes back.
+                let _ = again.as_mut().poll(context);
+                return Poll::Pending;
             }
             while timer.as_mut().poll(context).is_ready() {
                 if Instant::now() >= deadline {
@@ -61,10 +80,10 @@ mod tests {
             let mut alarm = Alarm::new();
             for (before, limit) in [(1, 40), (40, 1), (3_600_000, 20), (20, 20)] {
                 // Ends at once, and leaves the timer where it is.
-                assert_eq!(alarm.bounded(Duration::from_millis(before), ready(7)).await, Some(7));
+                assert_eq!(alarm.bounded(Duration::from_millis(before), None, pin!(ready(7))).await, Some(7));
                 let limit = Duration::from_millis(limit);
                 let started = Instant::now();
-                assert_eq!(alarm.bounded(limit, pending::<()>()).await, None);
+                assert_eq!(alarm.bounded(limit, None, pin!(pending::<()>())).await, None);
                 assert!(started.elapsed() >= limit);
                 // A timer that was left on an hour away would hang the test here.
             }
@@ -75,9 +94,9 @@ mod tests {
     fn work_that_takes_longer_than_what_is_left_of_an_earlier_limit_is_waited_for() {
         run(async {
             let mut alarm = Alarm::new();
-            assert_eq!(alarm.bounded(Duration::from_millis(5), ready(())).await, Some(()));
+            assert_eq!(alarm.bounded(Duration::from_millis(5), None, pin!(ready(()))).await, Some(()));
             let slow = tokio::time::sleep(Duration::from_millis(30));
-            assert_eq!(alarm.bounded(Duration::from_secs(60), slow).await, Some(()));
+            assert_eq!(alarm.bounded(Duration::from_secs(60), None, pin!(slow)).await, Some(()));
         });
     }
 }

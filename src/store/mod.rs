@@ -9,6 +9,7 @@ pub mod cancel;
 pub mod claim;
 pub mod context;
 pub mod dead_letter;
+mod direct;
 pub mod due;
 pub mod error;
 pub mod fence;

@@ -6,13 +6,15 @@
 
 use std::future::Future;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mysql_async::prelude::{Protocol, Queryable};
-use mysql_async::{ClientIdentity, Conn, DriverError, OptsBuilder, Params, QueryResult, Row, SslOpts, Statement};
+use mysql_async::{ClientIdentity, Conn, DriverError, OptsBuilder, Params, QueryResult, Row, SslOpts, Statement, Value};
 
 use super::alarm::Alarm;
+use super::direct::Waiting;
 use super::error::{Error, Fate, Result, server_error};
 use super::options::{TableName, Timeouts};
 use super::plan::Plans;
@@ -27,6 +29,8 @@ pub struct Session {
     settings: Arc<ConnectionSettings>,
     timeouts: Timeouts,
     resolver: Arc<Resolver>,
+    /// Is this all that its runtime does?
+    alone: bool,
     live: Option<Live>,
     /// Counts the connections that were opened.
     generation: u64,
@@ -36,6 +40,7 @@ pub struct Session {
 struct Live {
     conn: Conn,
     alarm: Alarm,
+    waiting: Waiting,
     server: ServerFacts,
     limits: Limits,
     tables: Vec<(TableName, Arc<TableFacts>)>,
@@ -63,13 +68,20 @@ impl Session {
     /// A session that connects when it is first used.
     #[must_use]
     pub fn new(settings: Arc<ConnectionSettings>, timeouts: Timeouts) -> Self {
-        Self { settings, timeouts, resolver: Resolver::new(plain_thread), live: None, generation: 0 }
+        Self { settings, timeouts, resolver: Resolver::new(plain_thread), alone: false, live: None, generation: 0 }
     }
 
     /// Lets the session look names up through a resolver that it shares with others.
     #[must_use]
     pub fn with_resolver(mut self, resolver: Arc<Resolver>) -> Self {
         self.resolver = resolver;
+        self
+    }
+
+    /// Tells the session that its runtime does nothing else while a statement is under way: it may then block the thread.
+    #[must_use]
+    pub const fn alone(mut self) -> Self {
+        self.alone = true;
         self
     }
 
@@ -212,7 +224,8 @@ impl Session {
     }
 
     async fn execute_once(&mut self, sql: &str, params: Params) -> Result<Reply> {
-        let Live { conn, alarm, statements, limits, .. } = self.live().await?;
+        let Live { conn, alarm, waiting, statements, limits, .. } = self.live().await?;
+        let socket = waiting.socket(size(sql, &params));
         let work = async {
             // Prepared first, so that between `before` and the reply there is one OK packet: that of this execution.
             match params {
@@ -229,7 +242,12 @@ impl Session {
                 }
             }
         };
-        match outcome(alarm.bounded(limits.client, work).await) {
+        let done = {
+            // In its place: a future that is moved is copied.
+            let work = pin!(work);
+            alarm.bounded(limits.client, socket, work).await
+        };
+        match outcome(done) {
             Ok(before) => {
                 let text = text_of_reply(conn);
                 // The driver passes over an OK packet that it cannot read, and still shows the one before. A new text lies
@@ -267,7 +285,8 @@ impl Session {
     }
 
     async fn query_once(&mut self, sql: &str, params: Params) -> Result<Vec<Row>> {
-        let Live { conn, alarm, statements, limits, .. } = self.live().await?;
+        let Live { conn, alarm, waiting, statements, limits, .. } = self.live().await?;
+        let socket = waiting.socket(size(sql, &params));
         let work = async {
             match params {
                 Params::Empty => rows_of(conn.query_iter(sql).await?).await,
@@ -277,7 +296,12 @@ impl Session {
                 }
             }
         };
-        match outcome(alarm.bounded(limits.client, work).await) {
+        let done = {
+            // In its place: a future that is moved is copied.
+            let work = pin!(work);
+            alarm.bounded(limits.client, socket, work).await
+        };
+        match outcome(done) {
             Ok(Some(rows)) => Ok(rows),
             // Without this, no rows would be read as "there is no such run".
             Ok(None) => Err(self.failed(unreadable())),
@@ -384,6 +408,7 @@ impl Session {
             Ok(Live {
                 conn,
                 alarm: Alarm::new(),
+                waiting: Waiting::new(matches!(self.settings.endpoint, Endpoint::Socket(_)), self.alone),
                 server,
                 limits,
                 tables: Vec::new(),
@@ -501,6 +526,16 @@ enum Failure {
 /// What the driver does not notice: the reply is none to the statement that was sent.
 fn unreadable() -> Failure {
     Failure::Driver(mysql_async::Error::Driver(DriverError::UnexpectedPacket { payload: Vec::new() }))
+}
+
+/// About how many bytes a statement is on the wire.
+fn size(sql: &str, params: &Params) -> usize {
+    let values = match params {
+        Params::Positional(values) => values.as_slice(),
+        _ => &[],
+    };
+    let bytes = |value: &Value| if let Value::Bytes(bytes) = value { bytes.len() + 16 } else { 16 };
+    values.iter().fold(sql.len() + 64, |sum, value| sum + bytes(value))
 }
 
 /// The text of the last OK packet that the driver has read, if it has one.
