@@ -94,5 +94,6 @@ final class NrLlmFailure implements JsonSerializable, Stringable
     /** @internal not cloneable */
     private function __clone()
     {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
 }

@@ -104,5 +104,6 @@ final class NrLlmLease
     /** @internal not cloneable */
     private function __clone()
     {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
 }

@@ -96,5 +96,6 @@ final class NrLlmReapReport implements Countable, JsonSerializable
     /** @internal not cloneable */
     private function __clone()
     {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
 }

@@ -105,5 +105,6 @@ final class NrLlmRecovery implements JsonSerializable
     /** @internal not cloneable */
     private function __clone()
     {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
 }

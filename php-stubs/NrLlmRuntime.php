@@ -445,5 +445,6 @@ final class NrLlmRuntime
     /** @internal not cloneable */
     private function __clone()
     {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
 }
