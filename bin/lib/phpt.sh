@@ -41,10 +41,11 @@ phpt_suite() {
     mapfile -t extensions < <(php_extensions mysqlnd pdo mysqli pdo_mysql posix pcntl)
     results=$NRLLM_TEST_TMP/results
     # What a test prints, also one that passes, goes into a file: bin/test looks for passwords in it, and the log stays short.
+    # Shuffled: else the runner hands out dozens of neighbours at a time, and all that wait for leases wait one after the other.
     # --temp-source and -target keep what the runner writes out of the tree. Its workers fail when two of them make a folder at once.
     (cd "$NRLLM_TOP" && find phpt -type d -exec mkdir -p "$NRLLM_TEST_TMP/phpt/{}" \;)
     env NO_INTERACTION=1 TEST_PHP_EXECUTABLE="$PHP" REPORT_EXIT_STATUS=1 \
-        "$PHP" -n "$(php_run_tests)" -n -q -j2 --no-color --show-diff --set-timeout "${PHPT_TIMEOUT:-120}" --no-clean -W "$results" --show-out \
+        "$PHP" -n "$(php_run_tests)" -n -q -j2 --shuffle --no-color --show-diff --set-timeout "${PHPT_TIMEOUT:-120}" --no-clean -W "$results" --show-out \
         --temp-source "$source" --temp-target "$NRLLM_TEST_TMP/phpt" "${runner[@]}" \
         "${extensions[@]}" "${door[@]}" "${ini[@]}" "${tests[@]}" \
         | awk -v outputs="$NRLLM_TEST_TMP/outputs" '/^========OUT========$/ { out = 1 } { if (out) print >outputs; else { print; fflush() } } /^========DONE========$/ { out = 0 }' \
