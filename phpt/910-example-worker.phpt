@@ -18,6 +18,12 @@ var_dump($output === "completed $uuids[0]\ncompleted $uuids[1]\n" ?: $output, $c
 foreach ([...$due, $notYet, $taken] as $uid) {
     echo $db->line($uid, 'status', 'claimed_by', 'queued_request'), "\n";
 }
+// A database that fails says nothing about the run: nothing is settled, and the fence is gone.
+$db->query('ALTER TABLE tx_nrllm_agentrun DROP COLUMN finished_at');
+$uid = $db->insert();
+[$output, $code] = run_example('worker.php', $db);
+var_dump(str_starts_with($output, 'left ' . $db->row($uid)['uuid'] . ': SQLSTATE[42S22]') ?: $output, $code);
+echo $db->line($uid, 'status', 'pending_effect', 'queued_request'), "\n";
 ?>
 --EXPECT--
 bool(true)
@@ -26,3 +32,6 @@ status='completed' claimed_by='' queued_request=''
 status='completed' claimed_by='' queued_request=''
 status='queued' claimed_by='' queued_request='{"prompt":"hello"}'
 status='running' claimed_by='worker:a' queued_request='{"prompt":"hello"}'
+bool(true)
+int(0)
+status='running' pending_effect='' queued_request='{"prompt":"hello"}'

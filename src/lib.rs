@@ -8,9 +8,12 @@
 //!
 //! - `php` (feature `php`, default): the Zend boundary, one file a PHP class.
 //! - `ffi` (feature `ffi`): the C boundary, for PHP's FFI and for programs in other languages.
-//! - [`process`]: what lives as long as a process: sessions, the runtime, fork checks, identities.
+//! - [`process`]: what lives as long as a process: sessions and their runtimes, the keeper of leases, the hand-over of a loss, fork
+//!   checks, identities.
 //! - [`store`]: the guarded SQL, a file an operation, over one session with the server.
 //! - [`run`]: the domain: decisions, limits and the failure taxonomy. Pure: no I/O, no clock, no Zend.
+//!
+//! The rules that comments name are numbered in `docs/protocol.md`; a test whose name begins with `p17_` holds rule 17.
 
 #[cfg(feature = "ffi")]
 pub mod ffi;

@@ -54,8 +54,8 @@ unsafe extern "C" fn request_startup(_type: i32, _module: i32) -> i32 {
     0
 }
 
-/// RSHUTDOWN: user code has ended, so the request's leases end and the connections of this process are closed, in bounded time and
-/// without waiting for the server.
+/// RSHUTDOWN: the program has ended (another extension's end may still run user code after it), so the request's leases end and the connections of
+/// this process are closed, in bounded time and without waiting for the server.
 ///
 /// # Safety
 ///

@@ -18,7 +18,8 @@ extern "C" fn in_the_child() {
 /// Counts forks from now on, and returns the count so far.
 pub(super) fn watch() -> Result<u32> {
     if !REGISTERED.load(Ordering::Relaxed) && !REGISTERED.swap(true, Ordering::AcqRel) {
-        // SAFETY: the handler touches one atomic, and stays mapped as long as the process (the library is linked with nodelete).
+        // SAFETY: the handler touches one atomic, and stays mapped as long as the process: on Linux the library is linked with nodelete
+        // (build.rs); elsewhere nobody ensures that.
         let code = unsafe { libc::pthread_atfork(None, None, Some(in_the_child)) };
         if code != 0 {
             REGISTERED.store(false, Ordering::Release);

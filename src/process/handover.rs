@@ -59,10 +59,7 @@ impl HandOver {
     /// At the host's call, on its thread: may there be a loss to tell? Whoever is told so asks the leases after it: a loss that comes meanwhile
     /// raises again.
     pub fn take(&self) -> bool {
-        let pending = self.pending.load(Ordering::Acquire);
-        if pending {
-            self.pending.store(false, Ordering::Release);
-        }
-        pending
+        // One step: a raise is either seen here, with the loss behind it, or stays pending.
+        self.pending.swap(false, Ordering::AcqRel)
     }
 }

@@ -89,7 +89,7 @@ pub fn unix_time_ms() -> i64 {
     i64::try_from(elapsed).unwrap_or(i64::MAX)
 }
 
-/// A list of uids as it stands in `IN (…)`: integers, the only values that are ever formatted into SQL.
+/// A list of uids as it stands in `IN (…)`: integers. No text from outside is ever formatted into SQL.
 pub(super) fn uid_list(uids: impl IntoIterator<Item = u64>) -> String {
     let mut list = String::new();
     for uid in uids {

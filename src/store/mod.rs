@@ -1,7 +1,8 @@
 //! The guarded SQL: a file an operation, each stating its guard, over one session with the server.
 //!
 //! Every operation is a function of a [`session::Session`] and a [`context::Context`]. Its arguments are checked before any
-//! SQL, its guard stands in the one statement that writes, and what it answers comes from the number of matched rows.
+//! SQL. Its guard stands in the one statement that writes, or, where a transaction decides (recover, reap, stranded), in the
+//! locking read before it, and as far as it can again in the write. What it answers comes from the number of matched rows.
 
 mod alarm;
 pub mod beat;

@@ -141,7 +141,7 @@ struct Attempt {
     committing: bool,
 }
 
-/// How long the listing goes on behind runs that were passed over.
+/// How long further listings are made after the first one was handled; the rest is for the next call.
 const BEHIND_SKIPPED: Duration = Duration::from_secs(10);
 /// How many candidates are looked at, in limits.
 const EXAMINED_PER_LIMIT: u64 = 10;
@@ -181,7 +181,7 @@ pub async fn reap(session: &mut Session, context: Context<'_>, request: &Request
     reaper.check(session).await?;
     if now > 0 {
         let outcome = reaper.run(session).await;
-        if reaper.short_waits != 0 && reaper.short_waits == session.generation() && session.restore_lock_waits().await.is_err() {
+        if reaper.short_waits == session.generation() && session.is_open() && session.restore_lock_waits().await.is_err() {
             // The next statement opens a connection whose lock waits are as they should be.
             session.discard();
         }

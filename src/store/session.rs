@@ -163,7 +163,7 @@ impl Session {
         }
     }
 
-    /// What the table can do, asked once a connection and again after error 1054.
+    /// What the table can do, asked once a connection and again after the errors 1054 and 1146.
     ///
     /// # Errors
     ///

@@ -195,7 +195,7 @@ fn p13_runs_that_are_not_due_yet_hide_no_due_one_and_cost_no_payload() {
 }
 
 #[test]
-fn p6_due_runs_wait_for_no_lock() {
+fn p06_due_runs_wait_for_no_lock() {
     let mut database = Database::new();
     let uid = database.insert(&Run::queued().tstamp(NOW));
     let mut peer = Peer::of(&database);
@@ -287,7 +287,7 @@ fn p13_the_time_that_judges_is_the_time_that_marks() {
 }
 
 #[test]
-fn p7_sweeps_at_once_share_the_stranded_runs() {
+fn p07_sweeps_at_once_share_the_stranded_runs() {
     let mut database = Database::new();
     for wake in [false, true, false, true] {
         let runs: Vec<i64> = (0..90).map(|number| database.insert(&Run::queued().crdate(number).tstamp(NOW - 900))).collect();
@@ -362,7 +362,7 @@ fn p13_many_stranded_runs_are_marked_in_few_statements() {
 }
 
 #[test]
-fn p9_a_sweep_goes_on_after_deadlocks_and_lost_connections() {
+fn p09_a_sweep_goes_on_after_deadlocks_and_lost_connections() {
     let mut database = Database::new();
     for (statement, fault) in [
         ("UPDATE", Fault::Refuse(1213)),
@@ -397,7 +397,7 @@ fn p14_what_was_claimed_before_an_error_is_told() {
 }
 
 #[test]
-fn p6_a_sweep_works_where_the_binary_log_holds_statements() {
+fn p06_a_sweep_works_where_the_binary_log_holds_statements() {
     let server = Server::start(&["--log-bin", "--binlog-format=STATEMENT", "--server-id=1"]);
     let mut database = Database::on(&server, &Shape::default());
     let runs: Vec<Run> = (0..120).map(|number| Run::queued().crdate(number).tstamp(NOW - 900)).collect();

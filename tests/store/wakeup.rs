@@ -333,7 +333,7 @@ fn p23_with_the_database_s_clock_the_message_goes_by_it_in_any_time_zone() {
 }
 
 #[test]
-fn p9_a_deadlock_at_the_message_takes_the_whole_chunk_again() {
+fn p09_a_deadlock_at_the_message_takes_the_whole_chunk_again() {
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
     let mut subject = Subject::through(&proxy, &database);
@@ -387,7 +387,7 @@ fn ten_stale_runs(database: &mut Database) -> Vec<i64> {
 
 /// As on Galera: the cluster certifies at the commit, answers 1213 and has rolled back by then.
 #[test]
-fn p9_a_chunk_refused_at_commit_is_repeated_in_halves_down_to_single_runs() {
+fn p09_a_chunk_refused_at_commit_is_repeated_in_halves_down_to_single_runs() {
     let mut database = Database::new();
     let runs = ten_stale_runs(&mut database);
     let proxy = Proxy::start(database.endpoint());
@@ -416,7 +416,7 @@ fn p9_a_chunk_refused_at_commit_is_repeated_in_halves_down_to_single_runs() {
 }
 
 #[test]
-fn p9_one_run_that_is_refused_at_every_commit_is_left_alone_and_the_others_go_on() {
+fn p09_one_run_that_is_refused_at_every_commit_is_left_alone_and_the_others_go_on() {
     let mut database = Database::new();
     let runs = ten_stale_runs(&mut database);
     let before = database.row(runs[4]);
@@ -440,7 +440,7 @@ fn p9_one_run_that_is_refused_at_every_commit_is_left_alone_and_the_others_go_on
 }
 
 #[test]
-fn p9_a_message_table_that_is_locked_costs_one_wait_and_leaves_every_run_as_it_was() {
+fn p09_a_message_table_that_is_locked_costs_one_wait_and_leaves_every_run_as_it_was() {
     let mut database = Database::new();
     let runs: Vec<i64> = (0..60).map(|_| database.insert(&stale(1))).collect();
     let mine = database.insert(&Run::running(OWNER, LEASE));
@@ -858,7 +858,7 @@ fn p14_a_second_fault_while_reading_back_strands_no_run() {
 }
 
 #[test]
-fn p7_three_reapers_released_at_once_share_sixty_runs() {
+fn p07_three_reapers_released_at_once_share_sixty_runs() {
     let mut database = Database::new();
     for limit in [60, 25, 60, 60, 60, 60, 60, 60, 60, 60] {
         let runs: Vec<i64> = (0..60).map(|number| database.insert(&stale(number))).collect();

@@ -6,8 +6,8 @@ namespace NrLlmRuntime\Typo3\Reap;
 
 /**
  * How far one tick looks for runs that it can handle. Those that it has to pass over (locked, renewed, with a uuid that no message can
- * carry, unreadable) do not use the limit up; the search goes on behind them, bounded as the runtime's own is: ten runs are looked at for
- * each of the limit, and so many seconds are spent since one could last be handled.
+ * carry, unreadable) do not use the limit up; the search goes on behind them, bounded: ten runs are looked at for each of the
+ * limit (1000 at least), and so many seconds are spent since one could last be handled.
  */
 final class Search
 {
