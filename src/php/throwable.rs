@@ -23,7 +23,8 @@ struct Name {
     found: AtomicPtr<ClassEntry>,
 }
 
-static NAMES: [Name; KnownType::ALL.len()] = [const { Name { key: AtomicPtr::new(null_mut()), found: AtomicPtr::new(null_mut()) } }; KnownType::ALL.len()];
+static NAMES: [Name; KnownType::ALL.len()] =
+    [const { Name { key: AtomicPtr::new(null_mut()), found: AtomicPtr::new(null_mut()) } }; KnownType::ALL.len()];
 
 /// Interns the names, at module start.
 pub(super) fn prepare() {
