@@ -104,6 +104,21 @@ print_table(['call', 'answer', 'why'], [
         'owners compare byte by byte, whatever the collation'],
 ]);
 
+echo "   A lease of 2 seconds, kept while PHP sits in a call of 5\n\n";
+$kept = $runtime->keepLease($uids['new'], $worker, 2, ['everyMs' => 500]);
+$first = $kept->state();
+sleep(5); // as during curl_exec(): no PHP code runs, no signal handler either
+$held = $kept->state() . ', ' . $kept->beats() . ' beats';
+$stale = $runtime->reap(50, null, ['only' => [$uids['new']]])->count();
+$kept->release();
+print_table(['call', 'answer', 'why'], [
+    ["keepLease 'new', 2 s", $first, 'renewed before it returns, then by a thread of its own'],
+    ['sleep(5)', $held, 'the thread beats while PHP cannot'],
+    ["reap, only 'new'", $stale === 0 ? 'nothing stale' : 'reaped', 'nobody takes the run from a worker that lives'],
+    ['release', $kept->state(), 'and no beat after it'],
+]);
+$runtime->renewLease($uids['new'], $worker, $now + 900);
+
 /** A report as a table: what becomes of each run, and why. */
 $why = [
     'retries_exhausted' => 'three requeues are the budget',
