@@ -70,11 +70,7 @@ pub async fn beat(
             );
             let expires = context.time.saturating_add(lease_seconds).min(MAX_U32);
             let reply = session.execute(&sql, params![context.at(expires), context.at_now(), uid, owner]).await?;
-            let renewed = match reply.matched {
-                Some(matched) => matched > 0,
-                None => is_held(session, context, uid, owner).await?,
-            };
-            if renewed {
+            if is_held(session, context, uid, owner, reply).await? {
                 return Ok(Beat::Renewed);
             }
             let sql = format!("SELECT status, {OWNED} FROM {table} WHERE uid = ? FOR UPDATE");

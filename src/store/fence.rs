@@ -30,10 +30,7 @@ pub async fn mark_pending_effect(
         plan.facts.check_storable("pending_effect", "effect", effect)?;
         let params = || params![effect, context.at(lease_expires), context.at_now(), uid, owner];
         let reply = session.execute_with(&plan.sql, params).await?;
-        match reply.matched {
-            Some(matched) => Ok(matched > 0),
-            None => is_held(session, context, uid, owner).await,
-        }
+        is_held(session, context, uid, owner, reply).await
     })
     .await
 }

@@ -5,7 +5,7 @@
 use super::context::{Context, OWNED};
 use super::error::Result;
 use super::row::flag;
-use super::session::{Session, idempotent, params};
+use super::session::{Reply, Session, idempotent, params};
 use super::table::TableFacts;
 
 pub(super) const COLUMNS: &[&str] = &["uid", "status", "claimed_by", "lease_expires", "tstamp"];
@@ -24,10 +24,7 @@ pub async fn renew_lease(session: &mut Session, context: Context<'_>, uid: u64, 
         plan.facts.check_storable("claimed_by", "claimedBy", owner)?;
         let params = || params![context.at(lease_expires), context.at_now(), uid, owner];
         let reply = session.execute_with(&plan.sql, params).await?;
-        match reply.matched {
-            Some(matched) => Ok(matched > 0),
-            None => is_held(session, context, uid, owner).await,
-        }
+        is_held(session, context, uid, owner, reply).await
     })
     .await
 }
@@ -40,8 +37,11 @@ fn sql(facts: &TableFacts, context: Context<'_>) -> Result<String> {
     ))
 }
 
-/// Does the owner hold the run? A locking read, for replies whose text says nothing.
-pub(super) async fn is_held(session: &mut Session, context: Context<'_>, uid: u64, owner: &str) -> Result<bool> {
+/// Does the owner hold the run, by the reply to a write that asked for that? A locking read tells where the reply's text says nothing.
+pub(super) async fn is_held(session: &mut Session, context: Context<'_>, uid: u64, owner: &str, reply: Reply) -> Result<bool> {
+    if let Some(matched) = reply.matched {
+        return Ok(matched > 0);
+    }
     let sql = format!("SELECT status = 'running' AND {OWNED} FROM {} WHERE uid = ? FOR UPDATE", context.quoted());
     let rows = session.query(&sql, params![owner, uid]).await?;
     match rows.into_iter().next() {
