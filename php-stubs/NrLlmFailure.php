@@ -34,7 +34,7 @@ final class NrLlmFailure implements JsonSerializable, Stringable
     /**
      * Throws: objects of this class are made by the runtime only.
      *
-     * @throws Error always
+     * @throws Exception always
      */
     public function __construct()
     {

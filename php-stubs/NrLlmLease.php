@@ -13,7 +13,7 @@ final class NrLlmLease
     /**
      * Throws: objects of this class are made by the runtime only.
      *
-     * @throws Error always
+     * @throws Exception always
      */
     public function __construct()
     {

@@ -22,7 +22,7 @@ final class NrLlmReapReport implements Countable, JsonSerializable
     /**
      * Throws: objects of this class are made by the runtime only.
      *
-     * @throws Error always
+     * @throws Exception always
      */
     public function __construct()
     {

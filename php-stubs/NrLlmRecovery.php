@@ -19,7 +19,7 @@ final class NrLlmRecovery implements JsonSerializable
     /**
      * Throws: objects of this class are made by the runtime only.
      *
-     * @throws Error always
+     * @throws Exception always
      */
     public function __construct()
     {

@@ -48,7 +48,7 @@ $main = $servers[0];
 $database = $main->database('rate');
 $most = max(CONNECTIONS);
 if ($kind === 'key') {
-    $main->run('ALTER TABLE tx_nrllm_agentrun ADD KEY lease_lookup (status, lease_expires)');
+    $main->run('ALTER TABLE tx_nrllm_agentrun ADD KEY nrllm_runtime_lease (status, lease_expires)');
 }
 fill($main, $most, ['status' => "'running'", 'claimed_by' => "'" . OWNER . "'", 'lease_expires' => '1700000000', 'queued_request' => PAYLOAD]);
 $uids = array_map(intval(...), array_column($main->link->query('SELECT uid FROM tx_nrllm_agentrun ORDER BY uid')->fetch_all(), 0));

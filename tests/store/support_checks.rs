@@ -29,7 +29,7 @@ fn a_database_has_the_shape_that_was_asked_for() {
     assert_eq!(row["claimed_by"].as_deref(), Some(&b"worker:a"[..]));
     let table = database.client().rows(&format!("SHOW CREATE TABLE {RUNS}"));
     let table = String::from_utf8_lossy(table[0][1].as_deref().unwrap()).into_owned();
-    assert!(table.contains("`lease_lookup` (`status`,`lease_expires`)") && table.contains("latin1"), "{table}");
+    assert!(table.contains("`nrllm_runtime_lease` (`status`,`lease_expires`)") && table.contains("latin1"), "{table}");
     for collation in ["utf8mb4_general_ci", "utf8mb4_bin", "utf8mb3_general_ci"] {
         Database::with(&Shape::default().collation(collation));
     }

@@ -76,7 +76,7 @@ impl Shape {
                 lines.push("    queued_at int unsigned NOT NULL DEFAULT 0,".to_owned());
             }
             if name == "KEY" && line.contains("status_lookup") && self.lease_key {
-                lines.push("    KEY lease_lookup (status, lease_expires),".to_owned());
+                lines.push("    KEY nrllm_runtime_lease (status, lease_expires),".to_owned());
             }
         }
         assert_eq!(found.len(), self.missing.len(), "every column to leave out exists: {:?}", self.missing);
