@@ -7,6 +7,7 @@
 mod alarm;
 pub mod beat;
 pub mod cancel;
+mod chunks;
 pub mod claim;
 pub mod context;
 pub mod dead_letter;

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use mysql_async::Params;
 
+use super::chunks::{BEHIND_SKIPPED, Chunks, EXAMINED_PER_LIMIT, LISTING, Patience};
 use super::context::{Context, HAS_REQUEST, uid_list};
 use super::dead_letter;
-use super::error::{Error, Fate, Result};
+use super::error::{Error, Result};
 use super::outbox::{self, Available, WakeUp, Written};
 use super::requeue;
 use super::row::{bytes, count, flag, signed, text, unsigned};
-use super::server::Locking;
-use super::session::{ATTEMPTS, Session, idempotent, pause};
+use super::session::{Session, idempotent};
 use super::table::TableFacts;
 use crate::run::decision::{self, Decision, Facts};
 use crate::run::status::{Reason, Status};
@@ -141,20 +141,10 @@ struct Attempt {
     committing: bool,
 }
 
-/// How long further listings are made after the first one was handled; the rest is for the next call.
-const BEHIND_SKIPPED: Duration = Duration::from_secs(10);
-/// How many candidates are looked at, in limits.
-const EXAMINED_PER_LIMIT: u64 = 10;
-/// The most candidates that one listing brings.
-const LISTING: u64 = 10_000;
 /// From 1 000 literals on `MariaDB` turns an `IN` list into a derived table.
 const IN_LIST: usize = 900;
-/// How many runs are locked at once on servers that can only wait for a locked row: each halving costs a second there.
-const CHUNK_WHERE_LOCKS_ARE_WAITED_FOR: usize = 16;
-/// How long locked rows are waited for there, all together.
+/// How long locked rows are waited for, all together, on servers that can do nothing else.
 const WAITING: Duration = Duration::from_secs(20);
-/// How often a reap goes on with a new connection.
-const RECONNECTS: u32 = 3;
 
 /// Handles stale runs, those whose lease has been over longest first, at most `limit` of them.
 ///
@@ -173,18 +163,14 @@ pub async fn reap(session: &mut Session, context: Context<'_>, request: &Request
         report: Report { dry_run: request.dry_run, ..Report::default() },
         missed: Vec::new(),
         unknown: Vec::new(),
-        reconnects: RECONNECTS,
+        patience: Patience::new(),
         outbox_blocked: false,
-        short_waits: 0,
         waiting_since: None,
     };
     reaper.check(session).await?;
     if now > 0 {
         let outcome = reaper.run(session).await;
-        if reaper.short_waits == session.generation() && session.is_open() && session.restore_lock_waits().await.is_err() {
-            // The next statement opens a connection whose lock waits are as they should be.
-            session.discard();
-        }
+        reaper.patience.restore_waits(session).await;
         match outcome {
             // What was requeued has to be told, or nobody wakes it: the error waits for the next call, which meets it first.
             Err(_) if !request.dry_run && reaper.report.handled() > 0 => {
@@ -206,13 +192,11 @@ struct Reaper<'a> {
     report: Report,
     /// Candidates that were not among the locked rows.
     missed: Vec<Candidate>,
-    reconnects: u32,
+    patience: Patience,
     /// The runs of a chunk whose commit was lost and could not be read back.
     unknown: Vec<Candidate>,
     /// The message table was waited for in vain.
     outbox_blocked: bool,
-    /// The connection (by its number) whose lock waits were shortened, where locked rows can only be waited for.
-    short_waits: u64,
     /// Since when rows are waited for.
     waiting_since: Option<Instant>,
 }
@@ -379,12 +363,9 @@ impl Reaper<'_> {
     /// Handles candidates in chunks. A chunk that keeps failing is halved, down to the one run that is to blame.
     async fn handle(&mut self, session: &mut Session, due: Vec<Judged>) -> Result<()> {
         let server = session.server().await?;
-        let chunk_size =
-            if server.locking == Locking::Wait { server.chunk_size().min(CHUNK_WHERE_LOCKS_ARE_WAITED_FOR) } else { server.chunk_size() };
         let candidates: Vec<Candidate> = due.into_iter().map(|judged| judged.candidate).collect();
-        let mut chunks: Vec<Vec<Candidate>> = candidates.chunks(chunk_size).map(<[Candidate]>::to_vec).collect();
-        chunks.reverse();
-        while let Some(chunk) = chunks.pop() {
+        let mut chunks = Chunks::new(&candidates, &server, usize::MAX);
+        while let Some(chunk) = chunks.next() {
             if self.has_waited_enough() {
                 break;
             }
@@ -392,14 +373,8 @@ impl Reaper<'_> {
                 if !error.is_transient() || self.outbox_blocked {
                     return Err(error);
                 }
-                if chunk.len() == 1 {
-                    for candidate in chunk {
-                        self.skip(candidate, Skip::Contended);
-                    }
-                } else {
-                    let (first, second) = chunk.split_at(chunk.len() / 2);
-                    chunks.push(second.to_vec());
-                    chunks.push(first.to_vec());
+                if let Some(candidate) = chunks.halve(chunk) {
+                    self.skip(candidate, Skip::Contended);
                 }
             }
         }
@@ -429,7 +404,7 @@ impl Reaper<'_> {
                         match self.read_back(session, chunk, attempt).await {
                             Ok(true) => return Ok(()),
                             // Not committed: once more, all of it.
-                            Ok(false) if error.outcome_unknown() && self.reconnects > 0 => self.reconnects -= 1,
+                            Ok(false) if self.patience.after_commit(&error) => {}
                             Ok(false) => return Err(error),
                             Err(second) => {
                                 session.rollback().await;
@@ -437,14 +412,7 @@ impl Reaper<'_> {
                                 return Err(super::guarded::unknown(&error, &second));
                             }
                         }
-                    } else if error.fate == Fate::Lost && self.reconnects > 0 {
-                        self.reconnects -= 1;
-                    } else if error.code == 1064 && session.degrade_locking() {
-                        // A server, or a proxy, that does not know how to pass over locked rows.
-                    } else if error.is_transient() && !error.waited() && tries < ATTEMPTS {
-                        pause(tries).await;
-                        tries += 1;
-                    } else {
+                    } else if !self.patience.before_commit(session, &error, &mut tries).await {
                         return Err(error);
                     }
                 }
@@ -477,9 +445,7 @@ impl Reaper<'_> {
         let mut uids: Vec<u64> = chunk.iter().map(|candidate| candidate.uid).collect();
         uids.sort_unstable();
         let (table, stale) = (self.context.quoted(), self.stale());
-        if locking == Locking::Wait && self.short_waits != session.generation() {
-            session.shorten_lock_waits().await?;
-            self.short_waits = session.generation();
+        if self.patience.shorten_waits(session, locking).await? {
             self.waiting_since.get_or_insert_with(Instant::now);
         }
         session.begin().await?;

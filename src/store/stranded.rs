@@ -6,17 +6,18 @@
 //! and `tstamp` as it was listed.
 
 use std::collections::{HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use mysql_async::Params;
 
+use super::chunks::{BEHIND_SKIPPED, Chunks, EXAMINED_PER_LIMIT, LISTING, Patience};
 use super::context::{Context, uid_list};
 use super::due::{self, due_sql, last_touched, queued_seconds};
-use super::error::{Error, Fate, Result};
+use super::error::{Error, Result};
 use super::outbox::{self, Available, FITTING, UUID, WakeUp, Written};
 use super::row::{count, signed, text, unsigned};
 use super::server::Locking;
-use super::session::{ATTEMPTS, Session, idempotent, pause};
+use super::session::{Session, idempotent};
 
 /// What a sweep is asked to do.
 #[derive(Debug, Clone, Default)]
@@ -74,15 +75,6 @@ struct Attempt {
 
 /// How many runs are marked at once: the guard has three literals for each, and from 1 000 on `MariaDB` rewrites the list.
 const CHUNK: usize = 300;
-/// How many candidates are looked at behind those that others hold, in limits, and for how long.
-const EXAMINED_PER_LIMIT: u64 = 10;
-const BEHIND_SKIPPED: Duration = Duration::from_secs(10);
-/// The most candidates that one listing brings.
-const LISTING: u64 = 10_000;
-/// How many where a locked row can only be waited for: each halving costs a second there.
-const CHUNK_WHERE_LOCKS_ARE_WAITED_FOR: usize = 16;
-/// How often a sweep goes on with a new connection.
-const RECONNECTS: u32 = 3;
 
 /// Claims the waking of stranded runs, oldest first, at most `limit` of them: each is returned at most once within the time, also to
 /// several sweeps at once. With `wake_up` their messages are written in the same transaction; a run whose uuid does not fit
@@ -94,22 +86,12 @@ const RECONNECTS: u32 = 3;
 /// behind chunks that were claimed already ends the sweep with those, for the caller has to wake them.
 pub async fn stranded_runs(session: &mut Session, context: Context<'_>, request: &Request) -> Result<Vec<Stranded>> {
     let now = request.now.unwrap_or(context.time);
-    let mut sweep = Sweep {
-        context,
-        request,
-        now,
-        claimed: Vec::new(),
-        reconnects: RECONNECTS,
-        outbox_blocked: false,
-        short_waits: 0,
-        started: Instant::now(),
-    };
+    let mut sweep =
+        Sweep { context, request, now, claimed: Vec::new(), patience: Patience::new(), outbox_blocked: false, started: Instant::now() };
     sweep.check(session).await?;
     if now > 0 {
         let outcome = sweep.run(session).await;
-        if sweep.short_waits == session.generation() && session.is_open() && session.restore_lock_waits().await.is_err() {
-            session.discard();
-        }
+        sweep.patience.restore_waits(session).await;
         match outcome {
             Err(_) if !sweep.claimed.is_empty() => {}
             outcome => outcome?,
@@ -123,11 +105,9 @@ struct Sweep<'a> {
     request: &'a Request,
     now: i64,
     claimed: Vec<Stranded>,
-    reconnects: u32,
+    patience: Patience,
     /// The message table was waited for in vain.
     outbox_blocked: bool,
-    /// The connection (by its number) whose lock waits were shortened, where locked rows can only be waited for.
-    short_waits: u64,
     started: Instant,
 }
 
@@ -189,10 +169,8 @@ impl Sweep<'_> {
     async fn claim(&mut self, session: &mut Session, candidates: Vec<Candidate>) -> Result<()> {
         let server = session.server().await?;
         let waits = server.locking == Locking::Wait;
-        let size = server.chunk_size().min(if waits { CHUNK_WHERE_LOCKS_ARE_WAITED_FOR } else { CHUNK });
-        let mut chunks: Vec<Vec<Candidate>> = candidates.chunks(size).map(<[Candidate]>::to_vec).collect();
-        chunks.reverse();
-        while let Some(chunk) = chunks.pop() {
+        let mut chunks = Chunks::new(&candidates, &server, CHUNK);
+        while let Some(chunk) = chunks.next() {
             if waits && self.started.elapsed() > BEHIND_SKIPPED {
                 break;
             }
@@ -200,11 +178,7 @@ impl Sweep<'_> {
                 if !error.is_transient() || self.outbox_blocked {
                     return Err(error);
                 }
-                if chunk.len() > 1 {
-                    let (first, second) = chunk.split_at(chunk.len() / 2);
-                    chunks.push(second.to_vec());
-                    chunks.push(first.to_vec());
-                }
+                let _ = chunks.halve(chunk);
             }
         }
         Ok(())
@@ -228,21 +202,14 @@ impl Sweep<'_> {
                         match self.read_back(session, attempt).await {
                             Ok(true) => return Ok(()),
                             // Not committed: once more, all of it.
-                            Ok(false) if error.outcome_unknown() && self.reconnects > 0 => self.reconnects -= 1,
+                            Ok(false) if self.patience.after_commit(&error) => {}
                             Ok(false) => return Err(error),
                             Err(second) => {
                                 session.rollback().await;
                                 return Err(super::guarded::unknown(&error, &second));
                             }
                         }
-                    } else if error.fate == Fate::Lost && self.reconnects > 0 {
-                        self.reconnects -= 1;
-                    } else if error.code == 1064 && session.degrade_locking() {
-                        // A server, or a proxy, that does not know how to pass over locked rows.
-                    } else if error.is_transient() && !error.waited() && tries < ATTEMPTS {
-                        pause(tries).await;
-                        tries += 1;
-                    } else {
+                    } else if !self.patience.before_commit(session, &error, &mut tries).await {
                         return Err(error);
                     }
                 }
@@ -266,10 +233,7 @@ impl Sweep<'_> {
         let locking = session.locking().await?;
         let mut uids: Vec<u64> = chunk.iter().map(|candidate| candidate.uid).collect();
         uids.sort_unstable();
-        if locking == Locking::Wait && self.short_waits != session.generation() {
-            session.shorten_lock_waits().await?;
-            self.short_waits = session.generation();
-        }
+        self.patience.shorten_waits(session, locking).await?;
         session.begin().await?;
         // The mark is read here, so that it is known what the row shows afterwards, whatever clock counts.
         let sql = format!(
