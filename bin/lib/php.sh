@@ -54,3 +54,6 @@ php_extensions() {
         fi
     done
 }
+
+# php_extension_names NAME...: the same as names in one line, for scripts that start PHP themselves.
+php_extension_names() { php_extensions "$@" | sed -n 's/^extension=//p' | paste -s -d ' '; }

@@ -1,7 +1,8 @@
 //! Has this process been forked since? Where it is asked often, the count of forks alone answers, at the cost of one load. Where state is
 //! found again, the process id is compared beside it, at the cost of a system call.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use crate::store::error::{Error, Result};
 
@@ -67,6 +68,44 @@ impl Process {
     }
 }
 
+/// What each process makes for itself. That of the process that last asked is here: after a fork the child puts its own in its place, and leaves the
+/// parent's as it is. So it is never freed, and no lock in it is ever touched by a child: one could have been held at the moment of
+/// the fork.
+pub(super) struct PerProcess<T: 'static>(AtomicPtr<(Process, T)>);
+
+impl<T: Send + Sync> PerProcess<T> {
+    pub(super) const fn new() -> Self {
+        Self(AtomicPtr::new(null_mut()))
+    }
+
+    /// That of the calling process, made where it has none.
+    pub(super) fn get_or_make<E>(&self, make: impl Fn(Process) -> Result<T, E>) -> Result<&'static T, E> {
+        let this = Process::this();
+        loop {
+            let current = self.0.load(Ordering::Acquire);
+            if let Some((_, value)) = Self::published(current).filter(|(process, _)| *process == this) {
+                return Ok(value);
+            }
+            let fresh = Box::into_raw(Box::new((this, make(this)?)));
+            if self.0.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
+                // SAFETY: another thread was faster, `fresh` was published nowhere.
+                drop(unsafe { Box::from_raw(fresh) });
+            }
+        }
+    }
+
+    /// That of the calling process, if it has one.
+    pub(super) fn get(&self) -> Option<&'static T> {
+        let (process, value) = Self::published(self.0.load(Ordering::Acquire))?;
+        (*process == Process::this()).then_some(value)
+    }
+
+    fn published(pointer: *mut (Process, T)) -> Option<&'static (Process, T)> {
+        // SAFETY: null, or from Box::into_raw in get_or_make(), and never freed once it was published.
+        unsafe { pointer.as_ref() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,5 +118,18 @@ mod tests {
         let bare = Process { pid: this.pid + 1, ..this };
         assert!(child != this && bare != this && child.number() != this.number() && bare.number() != this.number());
         assert_ne!(this.number(), 0);
+    }
+
+    #[test]
+    fn what_a_process_has_made_is_its_own_and_made_once() {
+        static OWN: PerProcess<u32> = PerProcess::new();
+        let make = |number| OWN.get_or_make(|process| if process.pid() == 0 { Err(()) } else { Ok(number) });
+        assert_eq!(OWN.get(), None);
+        assert_eq!(OWN.get_or_make(|_| Err("no")), Err("no"));
+        assert_eq!((OWN.get(), make(7), make(8), OWN.get()), (None, Ok(&7), Ok(&7), Some(&7)));
+        // As a child finds it.
+        let parent = Process { generation: Process::this().generation.wrapping_sub(1), ..Process::this() };
+        OWN.0.store(Box::into_raw(Box::new((parent, 9))), Ordering::Release);
+        assert_eq!((OWN.get(), make(10), OWN.get()), (None, Ok(&10), Some(&10)));
     }
 }

@@ -1,39 +1,11 @@
 //! Identities of this process: the same for a segment as long as the process lives, another after a fork (rule 5).
 
-use std::sync::atomic::{AtomicPtr, Ordering};
-
-use super::fork::Process;
+use super::fork::PerProcess;
 use crate::run::argument::ArgumentError;
 use crate::run::identity;
 
-/// What makes this process unique, tagged with it.
-struct Nonce {
-    process: Process,
-    text: String,
-}
-
-/// The nonce of the process that last asked; replaced after a fork, never freed.
-static CURRENT: AtomicPtr<Nonce> = AtomicPtr::new(std::ptr::null_mut());
-
-fn nonce() -> Result<&'static Nonce, ArgumentError> {
-    let process = Process::this();
-    loop {
-        let current = CURRENT.load(Ordering::Acquire);
-        // SAFETY: the pointer is null or came from Box::into_raw below and is never freed once published.
-        if let Some(nonce) = unsafe { current.as_ref() }
-            && nonce.process == process
-        {
-            return Ok(nonce);
-        }
-        // The kernel's randomness and not a generator of ours: a generator's state would be shared by forked processes.
-        let random = getrandom::u64().map_err(|error| ArgumentError::new("segment", format!("no randomness for an identity: {error}")))?;
-        let fresh = Box::into_raw(Box::new(Nonce { process, text: format!("{random:016x}") }));
-        if CURRENT.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            // SAFETY: another thread was faster, `fresh` was published nowhere.
-            drop(unsafe { Box::from_raw(fresh) });
-        }
-    }
-}
+/// The process id, and the nonce that makes it unique.
+static UNIQUE: PerProcess<(u32, String)> = PerProcess::new();
 
 /// The identity of this process for a segment: `<segment>:<host>:<pid>:<nonce>`, at most 64 bytes.
 ///
@@ -41,8 +13,12 @@ fn nonce() -> Result<&'static Nonce, ArgumentError> {
 ///
 /// A wrong segment.
 pub fn of_this_process(segment: &str) -> Result<String, ArgumentError> {
-    let nonce = nonce()?;
-    identity::identity(segment, &hostname(), nonce.process.pid(), &nonce.text)
+    let (pid, nonce) = UNIQUE.get_or_make(|process| {
+        // The kernel's randomness and not a generator of ours: a generator's state would be shared by forked processes.
+        let random = getrandom::u64().map_err(|error| ArgumentError::new("segment", format!("no randomness for an identity: {error}")))?;
+        Ok((process.pid(), format!("{random:016x}")))
+    })?;
+    identity::identity(segment, &hostname(), *pid, nonce)
 }
 
 fn hostname() -> String {

@@ -4,10 +4,11 @@
 //! the host. The callers' thread owns the registry; the keeper's thread never locks it, so a caller may wait for that thread
 //! while it holds the registry. What both share is a lease's `Cell` and the inbox here, and a forked child touches neither.
 
+use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::thread::JoinHandle;
@@ -17,7 +18,7 @@ use tokio::sync::Notify;
 
 use super::beats::{LEAST_TIME, Limit, Next, Plan, least_time, time_for};
 use super::clock::{self, SECOND};
-use super::fork::{self, Process};
+use super::fork::{self, PerProcess};
 use super::keep_options::KeepOptions;
 use super::lease::{Cell, Lease, Standing, error};
 use super::sessions::{self, GOODBYE, Key, new_runtime};
@@ -37,13 +38,8 @@ const VANISHING: Duration = Duration::from_millis(5);
 const LONGEST_SLEEP: u64 = SECOND;
 
 /// The kept leases of one process, and its thread.
-struct Registry {
-    process: Process,
-    inner: Mutex<Inner>,
-}
-
 #[derive(Default)]
-struct Inner {
+struct Registry {
     /// Until the holder drops them.
     leases: Vec<Arc<Cell>>,
     thread: Option<Thread>,
@@ -84,30 +80,15 @@ struct Kept {
     options: Options,
 }
 
-/// As in [`super::sessions`]: never freed, replaced after a fork, and no lock of the parent's is ever touched by a child.
-static CURRENT: AtomicPtr<Registry> = AtomicPtr::new(std::ptr::null_mut());
+static CURRENT: PerProcess<Mutex<Registry>> = PerProcess::new();
 
-fn registry() -> &'static Registry {
-    let process = Process::this();
-    loop {
-        let current = CURRENT.load(Ordering::Acquire);
-        // SAFETY: the pointer is null or came from Box::into_raw below and is never freed.
-        if let Some(registry) = unsafe { current.as_ref() }
-            && registry.process == process
-        {
-            return registry;
-        }
-        let fresh = Box::into_raw(Box::new(Registry { process, inner: Mutex::default() }));
-        if CURRENT.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            // SAFETY: another thread was faster, `fresh` was published nowhere.
-            drop(unsafe { Box::from_raw(fresh) });
-        }
-    }
+fn registry() -> MutexGuard<'static, Registry> {
+    let Ok(registry) = CURRENT.get_or_make(|_| Ok::<_, Infallible>(Mutex::default()));
+    lock(registry)
 }
 
-fn existing() -> Option<&'static Registry> {
-    // SAFETY: as in registry().
-    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }.filter(|registry| registry.process == Process::this())
+fn existing() -> Option<MutexGuard<'static, Registry>> {
+    CURRENT.get().map(lock)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -139,17 +120,17 @@ pub fn keep(key: &Key, options: &Options, uid: u64, owner: &str, keep: KeepOptio
     let plan = Plan::new(&keep, sent);
     let kept = Kept { cell: Arc::clone(&cell), plan, keep, connection: Arc::clone(&key.connection), options: options.clone() };
 
-    let mut inner = lock(&registry().inner);
-    inner.leases.push(cell);
-    if let Err(error) = inner.hand_over(kept) {
+    let mut registry = registry();
+    registry.leases.push(cell);
+    if let Err(error) = registry.hand_over(kept) {
         // The lease's own end needs the registry.
-        drop(inner);
+        drop(registry);
         return Err(error);
     }
     Ok(lease)
 }
 
-impl Inner {
+impl Registry {
     /// Gives a lease to the thread, and starts one if there is none.
     fn hand_over(&mut self, kept: Kept) -> Result<()> {
         let kept = match &self.thread {
@@ -248,44 +229,42 @@ impl Drop for Finish {
 
 /// A lease was released.
 pub(super) fn ended() {
-    if let Some(registry) = existing() {
-        lock(&registry.inner).settle();
+    if let Some(mut registry) = existing() {
+        registry.settle();
     }
 }
 
 /// The holder of a released lease dropped it.
 pub(super) fn forget(cell: &Arc<Cell>) {
-    if let Some(registry) = existing() {
-        let mut inner = lock(&registry.inner);
-        inner.leases.retain(|known| !Arc::ptr_eq(known, cell));
-        inner.settle();
+    if let Some(mut registry) = existing() {
+        registry.leases.retain(|known| !Arc::ptr_eq(known, cell));
+        registry.settle();
     }
 }
 
 /// A lease that rests made a step.
 pub(super) fn wake() {
     if let Some(registry) = existing() {
-        lock(&registry.inner).ring();
+        registry.ring();
     }
 }
 
 /// Releases every lease of this process and ends the thread, in bounded time and without waiting for the server: at the end of a
 /// request. In a forked child that keeps none, nothing happens.
 pub fn end_all() {
-    if let Some(registry) = existing() {
-        let mut inner = lock(&registry.inner);
-        for cell in std::mem::take(&mut inner.leases) {
+    if let Some(mut registry) = existing() {
+        for cell in std::mem::take(&mut registry.leases) {
             cell.disarm_and_release();
         }
-        inner.end_thread();
+        registry.end_thread();
     }
 }
 
 /// A loss that is to be thrown, after `on_loss` was called for it. Each is answered once, and none after its lease was released.
 pub fn take_loss() -> Option<Error> {
-    let inner = lock(&existing()?.inner);
+    let registry = existing()?;
     let now = clock::now();
-    inner.leases.iter().find_map(|cell| cell.take_loss(now))
+    registry.leases.iter().find_map(|cell| cell.take_loss(now))
 }
 
 /// The thread's work: beat the lease whose beat is due, wait for the next one, until there is no lease.

@@ -1,13 +1,13 @@
 //! The sessions of this process: one for each distinct connection and its time limits, shared by all objects.
 
+use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::fork::Process;
+use super::fork::PerProcess;
 use super::signals::start_masked;
 use crate::store::error::{Error, Fate, Result};
 use crate::store::options::Timeouts;
@@ -40,44 +40,23 @@ struct Inner {
 
 /// All sessions of one process.
 struct Registry {
-    process: Process,
     resolver: Arc<Resolver>,
     slots: Mutex<Vec<Arc<Slot>>>,
 }
 
-/// The registry of the process that last used one. Never freed: after a fork the child puts its own in its place and leaves the
-/// parent's memory, sockets and epoll sets as they are. Dropping them would deregister the parent's socket from an epoll set
-/// that both processes share, and closing would say goodbye in the parent's name.
-static CURRENT: AtomicPtr<Registry> = AtomicPtr::new(std::ptr::null_mut());
+/// Never freed: dropping the parent's in a child would deregister its socket from an epoll set that both processes share, and closing
+/// would say goodbye in the parent's name.
+static CURRENT: PerProcess<Registry> = PerProcess::new();
 
 fn registry() -> &'static Registry {
-    let process = Process::this();
-    loop {
-        let current = CURRENT.load(Ordering::Acquire);
-        // SAFETY: the pointer is null or came from Box::into_raw below and is never freed.
-        if let Some(registry) = unsafe { current.as_ref() }
-            && registry.process == process
-        {
-            return registry;
-        }
-        // No lock of the parent's is touched here: one could have been held at the moment of the fork.
-        let fresh = Box::into_raw(Box::new(Registry { process, resolver: Resolver::new(start_masked), slots: Mutex::new(Vec::new()) }));
-        if CURRENT.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            // SAFETY: another thread was faster, `fresh` was published nowhere.
-            drop(unsafe { Box::from_raw(fresh) });
-        }
-    }
+    let make = || Registry { resolver: Resolver::new(start_masked), slots: Mutex::new(Vec::new()) };
+    let Ok(registry) = CURRENT.get_or_make(|_| Ok::<_, Infallible>(make()));
+    registry
 }
 
 /// The resolver of this process, for a session that is not one of its registry's. No lock is taken.
 pub(super) fn resolver() -> Arc<Resolver> {
     Arc::clone(&registry().resolver)
-}
-
-/// The registry of this very process, if it has one.
-fn existing() -> Option<&'static Registry> {
-    // SAFETY: as in registry().
-    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }.filter(|registry| registry.process == Process::this())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -132,7 +111,7 @@ pub fn call<T>(key: &Key, operation: impl AsyncFnOnce(&mut Session) -> Result<T>
 
 /// Closes the session for `key`, if it is open.
 pub fn close(key: &Key) {
-    if let Some(registry) = existing() {
+    if let Some(registry) = CURRENT.get() {
         let found = lock(&registry.slots).iter().find(|slot| slot.key == *key).cloned();
         if let Some(slot) = found {
             goodbye(&slot);
@@ -142,7 +121,7 @@ pub fn close(key: &Key) {
 
 /// Closes every session of this process, without waiting for the server. In a forked child that has none, nothing happens.
 pub fn close_all() {
-    if let Some(registry) = existing() {
+    if let Some(registry) = CURRENT.get() {
         let slots = std::mem::take(&mut *lock(&registry.slots));
         for slot in slots {
             goodbye(&slot);

@@ -257,20 +257,23 @@ pub(super) fn fits(uuid: &str) -> bool {
 }
 
 /// The runs, of those given by uuid, for which a message as of this write is there. One that is not may have been taken by a consumer; one that
-/// is may be another reaper's, who writes the same. It wakes the run either way.
+/// is may be another reaper's, who writes the same. It wakes the run either way. None where nothing was written.
 pub(super) async fn standing<'a>(
     session: &mut Session,
-    wake_up: &WakeUp,
-    written: Written,
+    wake_up: Option<&WakeUp>,
+    written: Option<Written>,
     uuids: impl IntoIterator<Item = &'a str>,
-) -> Result<HashSet<&'a str>> {
+) -> Result<HashSet<String>> {
+    let (Some(wake_up), Some(written)) = (wake_up, written) else {
+        return Ok(HashSet::new());
+    };
     let mut bodies: HashMap<String, &str> = uuids.into_iter().map(|uuid| (wake_up.body_for(uuid), uuid)).collect();
     // A statement's ids need not lie side by side: others write at the same time, and a cluster's nodes leave gaps.
     let most = written.count.saturating_mul(4).saturating_add(64);
     let sql = format!("SELECT body FROM {} WHERE id >= ? ORDER BY id LIMIT {most}", wake_up.table.quoted());
     let mut standing = HashSet::new();
     for mut row in session.query(&sql, params![written.first_id]).await? {
-        standing.extend(bodies.remove(&text(&mut row, 0)?));
+        standing.extend(bodies.remove(&text(&mut row, 0)?).map(str::to_owned));
     }
     Ok(standing)
 }

@@ -554,19 +554,14 @@ impl Reaper<'_> {
             self.context.quoted(),
             uid_list(attempt.planned.iter().map(|(candidate, _)| candidate.uid))
         );
-        session.await_the_cluster().await?;
-        // In a transaction, so that whatever stands between does not send the plain read to a replica.
-        session.begin().await?;
+        session.begin_reading_back().await?;
         let mut rows = HashMap::new();
         for mut row in session.query(&sql, Params::Empty).await? {
             let uid = unsigned(&mut row, 0)?;
             rows.insert(uid, (Status::parse(&text(&mut row, 1)?), count(&mut row, 2)?, text(&mut row, 3)?));
         }
-        let uuids: Vec<String> = attempt.planned.iter().map(|(candidate, _)| candidate.uuid.clone()).collect();
-        let messages = match (&self.request.wake_up, attempt.written) {
-            (Some(wake_up), Some(written)) => outbox::standing(session, wake_up, written, uuids.iter().map(String::as_str)).await?,
-            _ => HashSet::new(),
-        };
+        let uuids = attempt.planned.iter().map(|(candidate, _)| candidate.uuid.as_str());
+        let messages = outbox::standing(session, self.request.wake_up.as_ref(), attempt.written, uuids).await?;
         session.rollback().await;
         let without_effect = attempt.planned.iter().any(|(candidate, decision)| {
             rows.get(&candidate.uid).is_some_and(|(status, requeues, reason)| match decision {

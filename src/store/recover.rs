@@ -268,15 +268,10 @@ async fn read_back(
     planned: Planned,
 ) -> Result<Option<Recovery>> {
     let facts = session.table(context.table()).await?;
-    // In a transaction, so that whatever stands between does not send the plain read to a replica.
-    session.await_the_cluster().await?;
-    session.begin().await?;
+    session.begin_reading_back().await?;
     let sql = format!("SELECT status, requeue_count, termination_reason, error_class FROM {} WHERE uid = ? FOR UPDATE", context.quoted());
     let rows = session.query(&sql, params![uid]).await?;
-    let messages_stand = match (wake_up, planned.written) {
-        (Some(wake_up), Some(written)) => !outbox::standing(session, wake_up, written, [planned.uuid.as_str()]).await?.is_empty(),
-        _ => false,
-    };
+    let messages_stand = !outbox::standing(session, wake_up, planned.written, [planned.uuid.as_str()]).await?.is_empty();
     session.rollback().await;
     let Some(mut row) = rows.into_iter().next() else {
         return Ok(None);

@@ -322,6 +322,12 @@ impl Session {
         Ok(())
     }
 
+    /// Opens the transaction in which rows and messages are read back: in one, so that whatever stands between sends no plain read to a replica.
+    pub(crate) async fn begin_reading_back(&mut self) -> Result<()> {
+        self.await_the_cluster().await?;
+        self.begin().await
+    }
+
     /// Opens a transaction.
     pub(crate) async fn begin(&mut self) -> Result<()> {
         self.execute("START TRANSACTION", Params::Empty).await?;

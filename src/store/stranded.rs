@@ -5,7 +5,7 @@
 //! nobody wakes them again within the time; the messages are written in the same transaction. Guard: the run's uid, `queued`,
 //! and `tstamp` as it was listed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::Instant;
 
 use mysql_async::Params;
@@ -281,8 +281,7 @@ impl Sweep<'_> {
     /// All were marked or none, so one run that waits as it was listed tells that none was. A mark may be another sweep's of the same second: it
     /// tells nothing about the others.
     async fn read_back(&mut self, session: &mut Session, mut attempt: Attempt) -> Result<bool> {
-        session.await_the_cluster().await?;
-        session.begin().await?;
+        session.begin_reading_back().await?;
         let sql = format!(
             "SELECT uid, tstamp FROM {} FORCE INDEX (PRIMARY) WHERE uid IN ({}) AND status = 'queued' FOR UPDATE",
             self.context.quoted(),
@@ -292,11 +291,8 @@ impl Sweep<'_> {
         for mut row in session.query(&sql, Params::Empty).await? {
             waiting.insert(unsigned(&mut row, 0)?, signed(&mut row, 1)?);
         }
-        let uuids: Vec<String> = attempt.claimed.iter().map(|candidate| candidate.uuid.clone()).collect();
-        let messages = match (&self.request.wake_up, attempt.written) {
-            (Some(wake_up), Some(written)) => outbox::standing(session, wake_up, written, uuids.iter().map(String::as_str)).await?,
-            _ => HashSet::new(),
-        };
+        let uuids = attempt.claimed.iter().map(|candidate| candidate.uuid.as_str());
+        let messages = outbox::standing(session, self.request.wake_up.as_ref(), attempt.written, uuids).await?;
         session.rollback().await;
         if attempt.claimed.iter().any(|candidate| waiting.get(&candidate.uid) == Some(&candidate.tstamp)) {
             return Ok(false);

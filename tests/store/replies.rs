@@ -28,6 +28,19 @@ struct Operation {
     effect: fn(&mut Database, i64) -> bool,
 }
 
+impl Operation {
+    /// The command that makes its effect stand: where it is a transaction the commit, else the write.
+    fn write(&self) -> When {
+        let start = if self.name.starts_with("reap") || self.name.starts_with("recover") { "COMMIT" } else { "UPDATE " };
+        When::command(move |command| command.is_statement() && command.sql.starts_with(start))
+    }
+
+    /// Is it simply done again when its reply is lost, instead of being read back?
+    fn may_be_repeated(&self) -> bool {
+        matches!(self.name, "renewLease" | "markPendingEffect")
+    }
+}
+
 fn stale() -> Run {
     Run::running(OTHER, NOW - 10)
 }
@@ -143,6 +156,11 @@ fn operations() -> Vec<Operation> {
     ]
 }
 
+/// Those that write.
+fn writing_operations() -> impl Iterator<Item = Operation> {
+    operations().into_iter().filter(|operation| operation.name != "leaseState")
+}
+
 /// What can go wrong with one command, and whether the server may have executed it.
 fn faults() -> Vec<(&'static str, Fault)> {
     vec![
@@ -248,19 +266,13 @@ fn p14_a_fault_at_any_command_never_makes_a_wrong_answer() {
 #[test]
 fn p14_what_happened_is_confirmed_by_reading_back() {
     let mut database = Database::new();
-    for operation in operations() {
-        let commit = operation.name.starts_with("reap") || operation.name.starts_with("recover");
-        let write = if commit { "COMMIT" } else { "UPDATE " };
-        if operation.name == "leaseState" {
-            continue;
-        }
+    for operation in writing_operations() {
         for fault in [Fault::CutAfter, Fault::CutBefore] {
             let why = format!("{}, {fault:?} at its write", operation.name);
             let proxy = Proxy::start(database.endpoint());
             let mut subject = Subject::through(&proxy, &database);
             let (uid, uuid) = target(&mut database, &operation);
-            let when = When::command(move |command| command.is_statement() && command.sql.starts_with(write));
-            let rule = proxy.rule(when, fault);
+            let rule = proxy.rule(operation.write(), fault);
             let done = (operation.call)(&mut subject, uid, &uuid).unwrap_or_else(|error| panic!("{why}: {error:?}"));
             assert_eq!(rule.hits(), 1, "{why}");
             assert_eq!(done, (operation.effect)(&mut database, uid), "{why}");
@@ -310,19 +322,14 @@ fn reads(proxy: &Proxy) -> Vec<String> {
 fn p02_ownership_is_never_read_without_a_lock() {
     // A read/write splitter answers plain reads from a replica, which may be behind.
     let mut database = Database::new();
-    for operation in operations() {
-        if operation.name == "leaseState" {
-            continue;
-        }
-        let commit = operation.name.starts_with("reap") || operation.name.starts_with("recover");
-        let write = if commit { "COMMIT" } else { "UPDATE " };
+    for operation in writing_operations() {
         for lost in [false, true] {
             let proxy = Proxy::start(database.endpoint());
             let mut subject = Subject::through(&proxy, &database);
             let opened = database.insert(&Run::queued());
             assert_eq!(subject.lease_state(opened, OWNER).unwrap(), "requeued");
             if lost {
-                proxy.rule(When::command(move |command| command.is_statement() && command.sql.starts_with(write)), Fault::CutAfter);
+                proxy.rule(operation.write(), Fault::CutAfter);
             } else {
                 // Without the reply's text every write is read back.
                 proxy.info(Info::Drop);
@@ -333,7 +340,7 @@ fn p02_ownership_is_never_read_without_a_lock() {
             let mut reads = reads(&proxy);
             // A reaper's list of candidates is plain (rule 6).
             reads.retain(|sql| !(operation.name.starts_with("reap") && sql.contains(" ORDER BY lease_expires, uid LIMIT ")));
-            let repeated = lost && matches!(operation.name, "renewLease" | "markPendingEffect");
+            let repeated = lost && operation.may_be_repeated();
             assert_eq!(reads.is_empty(), repeated, "{}, lost: {lost}", operation.name);
             for sql in reads {
                 assert!(sql.contains(" FOR UPDATE"), "{}, lost: {lost}: {sql}", operation.name);
@@ -345,12 +352,7 @@ fn p02_ownership_is_never_read_without_a_lock() {
 #[test]
 fn p14_on_a_cluster_reading_back_waits_for_what_the_lost_node_had_committed() {
     let mut database = Database::new();
-    for operation in operations() {
-        if operation.name == "leaseState" {
-            continue;
-        }
-        let commit = operation.name.starts_with("reap") || operation.name.starts_with("recover");
-        let write = if commit { "COMMIT" } else { "UPDATE " };
+    for operation in writing_operations() {
         let proxy = Proxy::start(database.endpoint());
         // As a node's variables are.
         let variables = "SELECT 'version', VERSION() UNION SELECT 'transaction_isolation', 'x' UNION SELECT 'wsrep_on', 'ON'";
@@ -359,10 +361,10 @@ fn p14_on_a_cluster_reading_back_waits_for_what_the_lost_node_had_committed() {
         let waits = proxy.rule(When::statement("SET SESSION wsrep_sync_wait = 1").always(), Fault::Instead("DO 0".to_owned()));
         let mut subject = Subject::through(&proxy, &database);
         let (uid, uuid) = target(&mut database, &operation);
-        let lost = proxy.rule(When::command(move |command| command.is_statement() && command.sql.starts_with(write)), Fault::CutAfter);
+        let lost = proxy.rule(operation.write(), Fault::CutAfter);
         assert!((operation.call)(&mut subject, uid, &uuid).unwrap(), "{}", operation.name);
         // What may simply be repeated is not read back.
-        let repeated = matches!(operation.name, "renewLease" | "markPendingEffect");
+        let repeated = operation.may_be_repeated();
         assert_eq!((lost.hits(), waits.hits()), (1, usize::from(!repeated)), "{}", operation.name);
         assert!((operation.call)(&mut subject, uid, &uuid).is_ok());
         assert_eq!(waits.hits(), usize::from(!repeated), "{}: once a connection", operation.name);
@@ -373,22 +375,16 @@ fn p14_on_a_cluster_reading_back_waits_for_what_the_lost_node_had_committed() {
 #[test]
 fn p14_what_cannot_be_read_back_is_a_connection_error() {
     let mut database = Database::new();
-    for operation in operations() {
-        if operation.name == "leaseState" {
-            continue;
-        }
-        let commit = operation.name.starts_with("reap") || operation.name.starts_with("recover");
-        let write = if commit { "COMMIT" } else { "UPDATE " };
+    for operation in writing_operations() {
         let proxy = Proxy::start(database.endpoint());
         let mut subject = Subject::through(&proxy, &database);
         let (uid, uuid) = target(&mut database, &operation);
-        let when = When::command(move |command| command.is_statement() && command.sql.starts_with(write));
-        proxy.rule(when, Fault::CutAfter);
+        proxy.rule(operation.write(), Fault::CutAfter);
         let opened = database.insert(&Run::queued());
         assert_eq!(subject.lease_state(opened, OWNER).unwrap(), "requeued");
         proxy.welcome(Welcome::Cut, 20);
         let error = error_of(Kind::Connection, (operation.call)(&mut subject, uid, &uuid));
-        let idempotent = matches!(operation.name, "renewLease" | "markPendingEffect");
+        let idempotent = operation.may_be_repeated();
         assert!(error.outcome_unknown() || idempotent, "{}: {error:?}", operation.name);
         proxy.heal();
         next_questions(&mut subject, &mut database, operation.name);
