@@ -50,7 +50,7 @@ NrLlmQueryException extends NrLlmException, final
 NrLlmLeaseLostException extends NrLlmException, final
 NrLlmRunCancelledException extends NrLlmException, final
 OfMine is an NrLlmException
-NrLlmConfigurationException in 012-exceptions.php line 28
+NrLlmConfigurationException in exceptions-are-one-family.php line 28
   NrLlmRuntime->__construct line 28
   inner line 24
   outer line 31
