@@ -20,8 +20,8 @@ foreach ([
         exit(2);
     }
 }
-// NRLLM_TYPO3_DOOR=ffi: the bridge in the place of the extension, with the library of NRLLM_FFI_LIBRARY.
-if (getenv('NRLLM_TYPO3_DOOR') === 'ffi') {
+// NRLLM_TYPO3_BINDING=ffi: the bridge in the place of the extension, with the library of NRLLM_FFI_LIBRARY.
+if (getenv('NRLLM_TYPO3_BINDING') === 'ffi') {
     define('NRLLM_RUNTIME_LIBRARY', (string)getenv('NRLLM_FFI_LIBRARY'));
     require_once dirname(__DIR__, 2) . '/php-ffi/autoload.php';
 }

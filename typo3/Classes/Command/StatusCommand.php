@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace NrLlmRuntime\Typo3\Command;
 
-use NrLlmRuntime\Typo3\Console\Lines;
+use NrLlmRuntime\Typo3\Console\ConsoleMessages;
 use NrLlmRuntime\Typo3\Console\Options;
-use NrLlmRuntime\Typo3\Door\Door;
-use NrLlmRuntime\Typo3\Status\Doctor;
+use NrLlmRuntime\Typo3\Runtime\RuntimeLocator;
+use NrLlmRuntime\Typo3\Status\InstallationCheck;
 use NrLlmRuntime\Typo3\Status\Health;
 use NrLlmRuntime\Typo3\Status\OpenMetrics;
 use NrLlmRuntime\Typo3\Status\StatusReader;
@@ -26,8 +26,8 @@ final class StatusCommand extends Command
 
     public function __construct(
         private readonly StatusReader $reader,
-        private readonly Doctor $doctor,
-        private readonly Door $door,
+        private readonly InstallationCheck $installation,
+        private readonly RuntimeLocator $locator,
         private readonly LoggerInterface $logger,
     ) {
         parent::__construct();
@@ -46,7 +46,7 @@ final class StatusCommand extends Command
 
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
-        $lines = new Lines($output);
+        $messages = new ConsoleMessages($output);
         $wait = Options::integer($input->getOption('max-queue-wait'), 0);
         $minimum = Options::integer($input->getOption('minimum-workers'), 0);
         $age = Options::integer($input->getOption('worker-max-age'), 1);
@@ -54,31 +54,31 @@ final class StatusCommand extends Command
         $format = $input->getOption('json') ? 'json' : $input->getOption('format');
         if ($wait === null || $minimum === null || $age === null || !is_string($transport)
             || preg_match('/^[A-Za-z0-9_.-]{1,64}$/D', $transport) !== 1) {
-            $lines->invalid('Limits must be non-negative integers, --worker-max-age must be positive, and --transport must be a simple identifier.');
+            $messages->invalid('Limits must be non-negative integers, --worker-max-age must be positive, and --transport must be a simple identifier.');
 
             return self::INVALID;
         }
         if (!in_array($format, ['text', 'json', 'openmetrics'], true)) {
-            $lines->invalid('The --format option must be text, json or openmetrics.');
+            $messages->invalid('The --format option must be text, json or openmetrics.');
 
             return self::INVALID;
         }
         try {
             $status = $this->reader->read($transport, $age);
-            $checks = $this->doctor->checks($status);
+            $checks = $this->installation->checks($status);
         } catch (\Throwable $error) {
             $this->logger->error('The status of agent runs could not be read: {reason}',
                 ['reason' => $error->getMessage(), 'exception' => $error]);
-            $lines->failure('The status could not be read: ' . $error->getMessage());
+            $messages->failure('The status could not be read: ' . $error->getMessage());
 
             return self::FAILURE;
         }
         $problems = Health::problems($status, $wait, $minimum);
-        $versions = $this->doctor->versions($status['server']);
+        $versions = $this->installation->versions($status['server']);
         match ($format) {
-            'json' => $lines->raw(Lines::json(self::document($status, $problems, $checks, $versions, $this->door->path()))),
-            'openmetrics' => $lines->raw(OpenMetrics::render($status, $problems === [], $this->door->path(), $versions)),
-            default => self::print($lines, $status, $problems, $checks, $versions),
+            'json' => $messages->raw(ConsoleMessages::json(self::document($status, $problems, $checks, $versions, $this->locator->binding()))),
+            'openmetrics' => $messages->raw(OpenMetrics::render($status, $problems === [], $this->locator->binding(), $versions)),
+            default => self::print($messages, $status, $problems, $checks, $versions),
         };
 
         return $problems === [] ? self::SUCCESS : self::FAILURE;
@@ -127,7 +127,7 @@ final class StatusCommand extends Command
      * @param list<array{check: string, level: string, text: string}> $checks
      * @param array<string, string>                                   $versions
      */
-    public static function print(Lines $lines, array $status, array $problems, array $checks, array $versions): void
+    public static function print(ConsoleMessages $messages, array $status, array $problems, array $checks, array $versions): void
     {
         $unknown = static fn(mixed $value, string $unit = ''): string => $value === null ? 'unknown' : $value . $unit;
         $rows = [
@@ -142,27 +142,27 @@ final class StatusCommand extends Command
             'live workers' => $status['liveWorkers'] === null ? 'not judged (nr_llm does not record them)' : (string)$status['liveWorkers'],
             'clock skew' => $unknown($status['clockSkewMs'], ' ms'),
         ];
-        $lines->line('');
+        $messages->line('');
         foreach ($rows as $label => $value) {
-            $lines->line(sprintf(' %-16s %s', $label, $value));
+            $messages->line(sprintf(' %-16s %s', $label, $value));
         }
-        $lines->line('');
+        $messages->line('');
         foreach ($checks as $check) {
-            $lines->line(sprintf(' %-8s %s: %s', $check['level'], $check['check'], Lines::flat($check['text'])));
+            $messages->line(sprintf(' %-8s %s: %s', $check['level'], $check['check'], ConsoleMessages::flat($check['text'])));
         }
         $known = [];
         foreach (array_filter($versions) as $component => $version) {
             $known[] = $component . ' ' . $version;
         }
-        $lines->line('');
-        $lines->line(' Versions: ' . implode(', ', $known));
+        $messages->line('');
+        $messages->line(' Versions: ' . implode(', ', $known));
         if ($problems === []) {
-            $lines->success('Healthy.');
+            $messages->success('Healthy.');
 
             return;
         }
         foreach ($problems as $problem) {
-            $lines->invalid($problem);
+            $messages->invalid($problem);
         }
     }
 

@@ -4,9 +4,9 @@ declare(strict_types=1);
 
 namespace NrLlmRuntime\Typo3\Command;
 
-use NrLlmRuntime\Typo3\Console\Lines;
+use NrLlmRuntime\Typo3\Console\ConsoleMessages;
 use NrLlmRuntime\Typo3\Console\Options;
-use NrLlmRuntime\Typo3\Door\Door;
+use NrLlmRuntime\Typo3\Runtime\RuntimeLocator;
 use NrLlmRuntime\Typo3\Repository\LeaseKeeper;
 use Psr\Log\LoggerInterface;
 use Symfony\Component\Console\Command\Command;
@@ -32,7 +32,7 @@ final class WorkCommand extends Command
      * @param \Closure(): object $runtime makes nr_llm's AgentRuntimeInterface
      */
     public function __construct(
-        private readonly Door $door,
+        private readonly RuntimeLocator $locator,
         private readonly LeaseKeeper $keeper,
         private readonly LoggerInterface $logger,
         private readonly \Closure $runtime,
@@ -51,36 +51,36 @@ final class WorkCommand extends Command
 
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
-        $lines = new Lines($output);
+        $messages = new ConsoleMessages($output);
         $limit = $this->given($input, 'limit', static fn(mixed $value): ?int => Options::integer($value, 1));
         $seconds = $this->given($input, 'time-limit', static fn(mixed $value): ?int => Options::integer($value, 1));
         $memory = $this->given($input, 'memory-limit', Options::bytes(...));
         $sleep = Options::integer($input->getOption('sleep'), 0);
         foreach (['limit' => $limit, 'time-limit' => $seconds] as $name => $value) {
             if ($value === null) {
-                $lines->invalid(sprintf('The --%s option must be a positive integer.', $name));
+                $messages->invalid(sprintf('The --%s option must be a positive integer.', $name));
 
                 return self::INVALID;
             }
         }
         if ($memory === null || $sleep === null) {
-            $lines->invalid($memory === null ? 'The --memory-limit option must be a size, as 256M.'
+            $messages->invalid($memory === null ? 'The --memory-limit option must be a size, as 256M.'
                 : 'The --sleep option must be a number of seconds, 0 or more.');
 
             return self::INVALID;
         }
-        if (!$this->door->isOpen()) {
-            $lines->failure('nrllm:agent:work needs the native runtime. ' . implode(' ', $this->door->reasons()));
+        if (!$this->locator->isAvailable()) {
+            $messages->failure('nrllm:agent:work needs the native runtime. ' . implode(' ', $this->locator->reasons()));
 
             return self::FAILURE;
         }
 
         $restore = $this->listen();
         try {
-            return $this->loop($lines, $limit, $seconds === 0 ? PHP_FLOAT_MAX : microtime(true) + $seconds, $memory, $sleep);
+            return $this->loop($messages, $limit, $seconds === 0 ? PHP_FLOAT_MAX : microtime(true) + $seconds, $memory, $sleep);
         } catch (\Throwable $error) {
             $this->logger->error('The worker ends: {reason}', ['reason' => $error->getMessage(), 'exception' => $error]);
-            $lines->failure('The worker ends: ' . $error->getMessage());
+            $messages->failure('The worker ends: ' . $error->getMessage());
 
             return self::FAILURE;
         } finally {
@@ -88,9 +88,9 @@ final class WorkCommand extends Command
         }
     }
 
-    private function loop(Lines $lines, int $limit, float $deadline, int $memory, int $sleep): int
+    private function loop(ConsoleMessages $messages, int $limit, float $deadline, int $memory, int $sleep): int
     {
-        $native = $this->door->runtime();
+        $native = $this->locator->runtime();
         $agents = ($this->runtime)();
         $done = 0;
         /** @var array<int, int> $paused run => until when it is left to others */
@@ -110,7 +110,7 @@ final class WorkCommand extends Command
                 if (hrtime(true) - $listed > self::LIST_SECONDS * 1e9) {
                     continue 2;
                 }
-                $ran = $this->runOne($agents, $due, $lines);
+                $ran = $this->runOne($agents, $due, $messages);
                 if (!$ran) {
                     // Another worker has it (then it leaves the list by itself), or it cannot run, as with a payload that does not decrypt.
                     $paused[$due['uid']] = time() + self::PAUSE_SECONDS;
@@ -121,7 +121,7 @@ final class WorkCommand extends Command
                     break 2;
                 }
                 if ($memory !== 0 && memory_get_usage(true) > $memory) {
-                    $lines->line(sprintf('Ends: %d bytes of memory in use.', memory_get_usage(true)), OutputInterface::VERBOSITY_VERBOSE);
+                    $messages->line(sprintf('Ends: %d bytes of memory in use.', memory_get_usage(true)), OutputInterface::VERBOSITY_VERBOSE);
                     break 2;
                 }
                 // A list is good for one execution: that may take minutes, and others claim and requeue runs of it meanwhile.
@@ -130,7 +130,7 @@ final class WorkCommand extends Command
             // --sleep=0 too waits a moment: the database is not asked in a tight loop.
             $this->wait(min(max($sleep, 0.05), max(0.0, $deadline - microtime(true))));
         }
-        $lines->success(sprintf('Ran %d agent run(s).', $done));
+        $messages->success(sprintf('Ran %d agent run(s).', $done));
 
         return self::SUCCESS;
     }
@@ -139,7 +139,7 @@ final class WorkCommand extends Command
      * @param array<string, mixed> $due
      * @return bool false: it was not ours to run
      */
-    private function runOne(object $agents, array $due, Lines $lines): bool
+    private function runOne(object $agents, array $due, ConsoleMessages $messages): bool
     {
         try {
             $result = $agents->runQueued($due['uuid']);
@@ -147,14 +147,14 @@ final class WorkCommand extends Command
             // nr_llm settles a run that fails; what gets out is nr_llm itself failing.
             $this->logger->error('Agent run {run} could not be run: {reason}',
                 ['run' => $due['uid'], 'uuid' => $due['uuid'], 'reason' => $error->getMessage(), 'exception' => $error]);
-            $lines->warning(sprintf('Run "%s" could not be run: %s', $due['uuid'], $error->getMessage()));
+            $messages->warning(sprintf('Run "%s" could not be run: %s', $due['uuid'], $error->getMessage()));
 
             return false;
         } finally {
             // Whatever nr_llm did, this process executes nothing now.
             $this->keeper->endAll();
         }
-        $lines->line(sprintf('%-13s %s  uid %d, waited %d s', $result === null ? 'not claimed' : 'ran', $due['uuid'], $due['uid'],
+        $messages->line(sprintf('%-13s %s  uid %d, waited %d s', $result === null ? 'not claimed' : 'ran', $due['uuid'], $due['uid'],
             $due['queuedSeconds']), OutputInterface::VERBOSITY_VERBOSE);
 
         return $result !== null;

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace NrLlmRuntime\Typo3\DependencyInjection;
 
 /**
- * Compares the methods of nr_llm's run repository that InterceptedRuns answers or watches with what it was written for.
+ * Compares the methods of nr_llm's run repository that LeasedAgentRunRepository answers or watches with what it was written for.
  *
  * The interface changes from release to release. Methods this package does not know do not matter, they are passed through; one that it
  * answers and that now means something else does: then nr_llm's own repository stays in charge, whole.
@@ -62,7 +62,7 @@ final class RepositoryShape
 
     private static function parameter(\ReflectionParameter $parameter): string
     {
-        // Defaults do not matter: a proxy hands on what the caller gave, and InterceptedRuns asks for what it needs.
+        // Defaults do not matter: a proxy hands on what the caller gave, and LeasedAgentRunRepository asks for what it needs.
         return $parameter->getType() . ($parameter->isPassedByReference() ? ' &' : ' ') . ($parameter->isVariadic() ? '...' : '') . '$'
             . $parameter->getName();
     }

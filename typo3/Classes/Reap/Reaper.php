@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace NrLlmRuntime\Typo3\Reap;
 
-use NrLlmRuntime\Typo3\Door\Door;
+use NrLlmRuntime\Typo3\Runtime\RuntimeLocator;
 use NrLlmRuntime\Typo3\WakeUp\WakeUps;
 use Psr\Log\LoggerInterface;
 
@@ -20,7 +20,7 @@ final class Reaper
     private const MAX_SECONDS = 4294967295;
 
     public function __construct(
-        private readonly Door $door,
+        private readonly RuntimeLocator $locator,
         private readonly WakeUps $wakeUps,
         private readonly PayloadCheck $payloads,
         private readonly LoggerInterface $logger,
@@ -32,33 +32,33 @@ final class Reaper
      * @param (\Closure(int): void)|null $progress told how many runs are done since the last call
      * @throws \Throwable where the runtime or the database cannot be used
      */
-    public function tick(int $limit, bool $dryRun, ?int $wakeStranded = null, ?\Closure $progress = null): Tally
+    public function tick(int $limit, bool $dryRun, ?int $wakeStranded = null, ?\Closure $progress = null): ReapResult
     {
-        $runtime = $this->door->runtime();
-        $tally = new Tally();
-        $tally->dryRun = $dryRun;
-        $tally->wakeUps = $this->wakeUps->mode();
-        $tally->wakeUpsReason = $this->wakeUps->reason();
+        $runtime = $this->locator->runtime();
+        $result = new ReapResult();
+        $result->dryRun = $dryRun;
+        $result->wakeUps = $this->wakeUps->mode();
+        $result->wakeUpsReason = $this->wakeUps->reason();
 
-        $search = new Search($limit);
+        $budget = new ReapBudget($limit);
         do {
-            $examined = $search->examined();
-            $found = $this->find($runtime, $limit - $tally->handled(), $search, $tally);
+            $examined = $budget->examined();
+            $found = $this->find($runtime, $limit - $result->handled(), $budget, $result);
             if ($dryRun) {
                 foreach ($found as $entry) {
-                    $entry['reason'] === null ? $tally->requeued[] = $entry : $tally->deadLettered[] = $entry;
+                    $entry['reason'] === null ? $result->requeued[] = $entry : $result->deadLettered[] = $entry;
                 }
-                $search->handled(array_column($found, 'uid'));
+                $budget->handled(array_column($found, 'uid'));
             } else {
-                $this->reap($runtime, array_column($found, 'uid'), $search, $tally, $progress);
+                $this->reap($runtime, array_column($found, 'uid'), $budget, $result, $progress);
             }
             // Whoever was passed over uses no place of the limit: others that are stale take it.
-        } while ($tally->hasMore && $tally->handled() < $limit && $search->examined() > $examined && !$search->isOver());
+        } while ($result->hasMore && $result->handled() < $limit && $budget->examined() > $examined && !$budget->isOver());
         if ($wakeStranded !== null && !$dryRun) {
-            $this->wakeStranded($runtime, $wakeStranded, $limit, $tally);
+            $this->wakeStranded($runtime, $wakeStranded, $limit, $result);
         }
 
-        return $tally;
+        return $result;
     }
 
     /**
@@ -68,17 +68,17 @@ final class Reaper
      * @param \NrLlmRuntime $runtime
      * @return list<array<string, mixed>> entries of NrLlmReapReport
      */
-    private function find(object $runtime, int $wanted, Search $search, Tally $tally): array
+    private function find(object $runtime, int $wanted, ReapBudget $budget, ReapResult $result): array
     {
         $template = $this->wakeUps->template();
-        $options = ['dryRun' => true, 'except' => $search->except()] + ($template !== null ? ['wakeUp' => $template] : []);
-        $report = $runtime->reap($search->listing($wanted), null, $options);
-        $tally->hasMore = $report->hasMore();
+        $options = ['dryRun' => true, 'except' => $budget->except()] + ($template !== null ? ['wakeUp' => $template] : []);
+        $report = $runtime->reap($budget->listing($wanted), null, $options);
+        $result->hasMore = $report->hasMore();
         // Those of this tick's own exceptions are known already.
         $skipped = array_filter($report->skipped(), static fn(array $entry): bool => $entry['reason'] !== 'excepted');
         foreach ($skipped as $entry) {
-            $search->examine();
-            $this->passOver($entry, $search, $tally);
+            $budget->examine();
+            $this->passOver($entry, $budget, $result);
         }
         $entries = array_merge($report->requeued(), $report->deadLettered());
         // The oldest lease first, whatever becomes of the run.
@@ -86,18 +86,18 @@ final class Reaper
             <=> [$right['leaseExpires'], $right['uid']]);
         $found = [];
         foreach ($entries as $entry) {
-            if (count($found) >= $wanted || $search->isOver()) {
-                $tally->hasMore = true;
+            if (count($found) >= $wanted || $budget->isOver()) {
+                $result->hasMore = true;
                 break;
             }
-            $search->examine();
+            $budget->examine();
             $problem = $this->payloads->problem($entry['uid']);
             if ($problem === '') {
                 $found[] = $entry;
                 continue;
             }
-            $search->passOver($entry['uid']);
-            $tally->leftAlone[] = ['uid' => $entry['uid'], 'uuid' => $entry['uuid'], 'problem' => $problem];
+            $budget->passOver($entry['uid']);
+            $result->leftAlone[] = ['uid' => $entry['uid'], 'uuid' => $entry['uuid'], 'problem' => $problem];
             $this->logger->error('Stale agent run {run} was left alone: {problem}',
                 ['run' => $entry['uid'], 'uuid' => $entry['uuid'], 'problem' => $problem]);
         }
@@ -110,23 +110,23 @@ final class Reaper
      * @param list<int>                   $uids
      * @param (\Closure(int): void)|null  $progress
      */
-    private function reap(object $runtime, array $uids, Search $search, Tally $tally, ?\Closure $progress): void
+    private function reap(object $runtime, array $uids, ReapBudget $budget, ReapResult $result, ?\Closure $progress): void
     {
         $template = $this->wakeUps->template();
         // Without an outbox a crash between a requeue and its wake-up strands what is in between: one run at most.
         foreach (array_chunk($uids, $template !== null ? self::CHUNK : 1) as $only) {
-            if ($search->isOutOfTime()) {
-                $tally->hasMore = true;
+            if ($budget->isOutOfTime()) {
+                $result->hasMore = true;
                 break;
             }
-            $handled = $tally->handled();
+            $handled = $result->handled();
             $report = $runtime->reap(count($only), null, ['only' => $only] + ($template !== null ? ['wakeUp' => $template] : []));
-            $this->take($runtime, $report->requeued(), $report->deadLettered(), $tally);
-            if ($tally->handled() > $handled) {
-                $search->handled();
+            $this->take($runtime, $report->requeued(), $report->deadLettered(), $result);
+            if ($result->handled() > $handled) {
+                $budget->handled();
             }
             foreach ($report->skipped() as $entry) {
-                $this->passOver($entry, $search, $tally);
+                $this->passOver($entry, $budget, $result);
             }
             if ($progress !== null) {
                 $progress(count($only));
@@ -137,11 +137,11 @@ final class Reaper
     /**
      * @param array<string, mixed> $entry
      */
-    private function passOver(array $entry, Search $search, Tally $tally): void
+    private function passOver(array $entry, ReapBudget $budget, ReapResult $result): void
     {
-        $search->passOver($entry['uid']);
+        $budget->passOver($entry['uid']);
         $this->logger->notice('Stale agent run {run} was skipped: {reason}', self::context($entry));
-        $tally->skipped[] = $entry;
+        $result->skipped[] = $entry;
     }
 
     /**
@@ -149,20 +149,20 @@ final class Reaper
      * @param list<array<string, mixed>> $requeued
      * @param list<array<string, mixed>> $deadLettered
      */
-    private function take(object $runtime, array $requeued, array $deadLettered, Tally $tally): void
+    private function take(object $runtime, array $requeued, array $deadLettered, ReapResult $result): void
     {
         foreach ($requeued as $entry) {
             $this->logger->info('Stale agent run {run} was requeued', self::context($entry));
-            if ($entry['wokenUp'] || $this->wake($runtime, $entry, $tally)) {
-                $tally->requeued[] = $entry;
+            if ($entry['wokenUp'] || $this->wake($runtime, $entry, $result)) {
+                $result->requeued[] = $entry;
             } else {
                 // As nr_llm counts it: settled, so that no run is left that nothing wakes.
-                $tally->deadLettered[] = ['reason' => 'provider_failed'] + $entry;
+                $result->deadLettered[] = ['reason' => 'provider_failed'] + $entry;
             }
         }
         foreach ($deadLettered as $entry) {
             $this->logger->warning('Stale agent run {run} was dead-lettered: {reason}', self::context($entry));
-            $tally->deadLettered[] = $entry;
+            $result->deadLettered[] = $entry;
         }
     }
 
@@ -170,7 +170,7 @@ final class Reaper
      * @param \NrLlmRuntime        $runtime
      * @param array<string, mixed> $entry
      */
-    private function wake(object $runtime, array $entry, Tally $tally): bool
+    private function wake(object $runtime, array $entry, ReapResult $result): bool
     {
         try {
             $this->wakeUps->dispatch($entry['uuid']);
@@ -188,7 +188,7 @@ final class Reaper
             $this->logger->error('Agent run {run} was requeued but its wake-up could not be sent: {problem}', [
                 'run' => $entry['uid'], 'uuid' => $entry['uuid'], 'settled' => $settled, 'problem' => $problem,
             ]);
-            $tally->undispatched[] = ['uid' => $entry['uid'], 'uuid' => $entry['uuid'], 'settled' => $settled, 'problem' => $problem];
+            $result->undispatched[] = ['uid' => $entry['uid'], 'uuid' => $entry['uuid'], 'settled' => $settled, 'problem' => $problem];
 
             return !$settled;
         }
@@ -199,9 +199,9 @@ final class Reaper
      *
      * @param \NrLlmRuntime $runtime
      */
-    private function wakeStranded(object $runtime, int $seconds, int $limit, Tally $tally): void
+    private function wakeStranded(object $runtime, int $seconds, int $limit, ReapResult $result): void
     {
-        $tally->sweptStranded = true;
+        $result->sweptStranded = true;
         foreach ($runtime->strandedRuns(min($seconds, self::MAX_SECONDS), $limit, null, $this->wakeUps->template()) as $entry) {
             if (!$entry['wokenUp']) {
                 try {
@@ -210,14 +210,14 @@ final class Reaper
                     // It stays queued, and the next sweep finds it again.
                     $this->logger->error('Stranded agent run {run} could not be woken: {problem}',
                         ['run' => $entry['uid'], 'problem' => $error->getMessage()]);
-                    $tally->undispatched[] = ['uid' => $entry['uid'], 'uuid' => $entry['uuid'], 'settled' => false,
+                    $result->undispatched[] = ['uid' => $entry['uid'], 'uuid' => $entry['uuid'], 'settled' => false,
                         'problem' => $error->getMessage()];
                     continue;
                 }
             }
             $this->logger->warning('Stranded agent run {run} was woken after {seconds} s',
                 ['run' => $entry['uid'], 'uuid' => $entry['uuid'], 'seconds' => $entry['queuedSeconds']]);
-            $tally->woken[] = $entry;
+            $result->woken[] = $entry;
         }
     }
 

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace NrLlmRuntime\Typo3\Repository;
 
-use NrLlmRuntime\Typo3\Door\Door;
+use NrLlmRuntime\Typo3\Runtime\RuntimeLocator;
 use NrLlmRuntime\Typo3\Settings\RuntimeSettings;
 use Psr\Log\LoggerInterface;
 
@@ -26,7 +26,7 @@ final class LeaseKeeper
     private string $nonce = '';
 
     public function __construct(
-        private readonly Door $door,
+        private readonly RuntimeLocator $locator,
         private readonly RuntimeSettings $settings,
         private readonly LoggerInterface $logger,
     ) {}
@@ -92,7 +92,7 @@ final class LeaseKeeper
             return true;
         }
         try {
-            $lease = $this->door->runtime()->keepLease($runUid, $stored, $this->settings->leaseSeconds(), [
+            $lease = $this->locator->runtime()->keepLease($runUid, $stored, $this->settings->leaseSeconds(), [
                 'maxSilentSeconds' => $this->settings->maxSilentSeconds(),
                 'maxSeconds' => $this->settings->maxSeconds(),
             ]);
@@ -108,7 +108,7 @@ final class LeaseKeeper
                 'run' => $runUid, 'owner' => $stored, 'reason' => $error->getMessage(),
             ]);
             try {
-                $this->door->runtime()->renewLease($runUid, $stored, max($callersLeaseExpires, time() + 1));
+                $this->locator->runtime()->renewLease($runUid, $stored, max($callersLeaseExpires, time() + 1));
             } catch (\Throwable) {
                 // The next renewal of nr_llm meets the same database and decides.
             }

@@ -14,7 +14,7 @@ final class OpenMetrics
 
     /**
      * @param array<string, mixed>  $status   of StatusReader
-     * @param array<string, string> $versions of Doctor
+     * @param array<string, string> $versions of InstallationCheck
      */
     public static function render(array $status, bool $healthy, string $path, array $versions): string
     {

@@ -6,7 +6,7 @@ namespace NrLlmRuntime\Typo3\Status;
 
 use Doctrine\DBAL\Exception\InvalidFieldNameException;
 use Doctrine\DBAL\Exception\TableNotFoundException;
-use NrLlmRuntime\Typo3\Door\Door;
+use NrLlmRuntime\Typo3\Runtime\RuntimeLocator;
 use NrLlmRuntime\Typo3\Settings\ConnectionSettings;
 use TYPO3\CMS\Core\Database\ConnectionPool;
 
@@ -18,7 +18,7 @@ final class StatusReader
 {
     private const WORKERS = 'tx_nrllm_worker_heartbeat';
 
-    public function __construct(private readonly Door $door, private readonly ConnectionPool $connections) {}
+    public function __construct(private readonly RuntimeLocator $locator, private readonly ConnectionPool $connections) {}
 
     /**
      * @return array{
@@ -31,7 +31,7 @@ final class StatusReader
     public function read(string $transport, int $workerMaxAge, ?int $now = null): array
     {
         $now ??= time();
-        $status = $this->door->isOpen() ? $this->native() : $this->bySql($now);
+        $status = $this->locator->isAvailable() ? $this->native() : $this->bySql($now);
         $status['unknownQueueWait'] = $this->unknownQueueWait();
         $status['liveWorkers'] = $this->liveWorkers($transport, $now, $workerMaxAge);
 
@@ -43,7 +43,7 @@ final class StatusReader
      */
     private function native(): array
     {
-        $native = $this->door->runtime()->status();
+        $native = $this->locator->runtime()->status();
 
         return [
             'counts' => $native['counts'],

@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace NrLlmRuntime\Typo3\WakeUp;
 
-use NrLlmRuntime\Typo3\DependencyInjection\BuildFacts;
-use NrLlmRuntime\Typo3\DependencyInjection\TakeoverPass;
+use NrLlmRuntime\Typo3\DependencyInjection\ContainerFacts;
+use NrLlmRuntime\Typo3\DependencyInjection\OverrideNrLlmServicesPass;
 use NrLlmRuntime\Typo3\Settings\RuntimeSettings;
 
 /**
@@ -14,7 +14,7 @@ use NrLlmRuntime\Typo3\Settings\RuntimeSettings;
  */
 final class Routing
 {
-    public function __construct(private readonly BuildFacts $facts, private readonly RuntimeSettings $settings) {}
+    public function __construct(private readonly ContainerFacts $facts, private readonly RuntimeSettings $settings) {}
 
     /**
      * The transports that a wake-up is sent to; empty where the routing names none and the message is handled on the spot.
@@ -78,7 +78,7 @@ final class Routing
             'The routing sends %s to "%s" and, by \'*\', to "%s" too: a run that nr_llm queues executes at once in the process that queues it, '
             . 'and the message for the worker finds nothing to do. Put unset($GLOBALS[\'TYPO3_CONF_VARS\'][\'SYS\'][\'messenger\'][\'routing\'][\'*\']); '
             . 'into config/system/additional.php and route other messages by name.',
-            substr(strrchr(TakeoverPass::MESSAGE, '\\') ?: '', 1),
+            substr(strrchr(OverrideNrLlmServicesPass::MESSAGE, '\\') ?: '', 1),
             implode('", "', $own),
             implode('", "', $inProcess),
         );
@@ -113,7 +113,7 @@ final class Routing
      */
     private function types(): array
     {
-        $class = TakeoverPass::MESSAGE;
+        $class = OverrideNrLlmServicesPass::MESSAGE;
         $types = [$class];
         if (class_exists($class)) {
             $types = array_merge($types, array_values(class_parents($class)), array_values(class_implements($class)));

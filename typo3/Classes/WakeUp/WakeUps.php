@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace NrLlmRuntime\Typo3\WakeUp;
 
-use NrLlmRuntime\Typo3\DependencyInjection\TakeoverPass;
+use NrLlmRuntime\Typo3\DependencyInjection\OverrideNrLlmServicesPass;
 use NrLlmRuntime\Typo3\Settings\ConnectionSettings;
 use Symfony\Component\Messenger\Envelope;
 use Symfony\Component\Messenger\MessageBusInterface;
@@ -88,7 +88,7 @@ final class WakeUps
 
             return;
         }
-        if ($this->bus === null || !class_exists(TakeoverPass::MESSAGE)) {
+        if ($this->bus === null || !class_exists(OverrideNrLlmServicesPass::MESSAGE)) {
             $this->mode = self::NONE;
             $this->reason = 'No message bus is available; queued runs cannot be reclaimed.';
 
@@ -126,7 +126,7 @@ final class WakeUps
             return sprintf('"%s" keeps its messages in the database of the connection "%s", and the run table is on "%s".', $names[0],
                 ConnectionSettings::TRANSPORT_CONNECTION, $this->connection->connectionName());
         }
-        if ($this->serializer === null || !class_exists(TakeoverPass::MESSAGE)) {
+        if ($this->serializer === null || !class_exists(OverrideNrLlmServicesPass::MESSAGE)) {
             return 'the messenger\'s serializer or nr_llm\'s message class is not available.';
         }
         $template = $this->makeTemplate($sender);
@@ -168,7 +168,7 @@ final class WakeUps
 
     private function message(string $uuid): object
     {
-        $class = TakeoverPass::MESSAGE;
+        $class = OverrideNrLlmServicesPass::MESSAGE;
 
         return new $class($uuid);
     }

@@ -39,8 +39,8 @@ final class ConnectionTest extends SiteTestCase
         foreach ($cases as $case => $connection) {
             $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default'] = $connection;
             $this->site = null;
-            self::forgetWhatWasSaid();
-            [$runs] = $this->seam();
+            self::forgetWhatWasLogged();
+            [$runs] = $this->repository();
             self::assertTrue($runs->claimQueued($uid, 'worker:web-01:1', time() + 100), $case);
             self::assertTrue($runs->requeue($uid, 'worker:web-01:1'), $case);
         }
@@ -49,7 +49,7 @@ final class ConnectionTest extends SiteTestCase
             'TableMapping' => ['tx_nrllm_agentrun' => 'Runs'],
         ];
         $this->site = null;
-        [$runs] = $this->seam();
+        [$runs] = $this->repository();
         self::assertTrue($runs->claimQueued($uid, 'worker:web-01:1', time() + 100), 'a mapped table');
     }
 
@@ -69,7 +69,7 @@ final class ConnectionTest extends SiteTestCase
                 $uid = $this->db->run();
                 $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default'] = $connection;
                 $this->site = null;
-                [$runs] = $this->seam();
+                [$runs] = $this->repository();
                 self::assertTrue($runs->claimQueued($uid, 'worker:web-01:1', time() + 100), $case);
             }
         } finally {
@@ -80,7 +80,7 @@ final class ConnectionTest extends SiteTestCase
     public function testTheDatabasesClockCanWriteTheLease(): void
     {
         $this->db->configure(['clock' => 'database', 'keeper' => '0']);
-        [$runs] = $this->seam();
+        [$runs] = $this->repository();
         $uid = $this->db->run();
         self::assertTrue($runs->claimQueued($uid, 'worker:web-01:1', time() + 500));
         self::assertEqualsWithDelta(500, $this->db->one("SELECT lease_expires - UNIX_TIMESTAMP() FROM tx_nrllm_agentrun WHERE uid = $uid"),

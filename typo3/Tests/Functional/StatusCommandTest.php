@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace NrLlmRuntime\Typo3\Tests\Functional;
 
 use NrLlmRuntime\Typo3\Command\StatusCommand;
-use NrLlmRuntime\Typo3\Console\Lines;
+use NrLlmRuntime\Typo3\Console\ConsoleMessages;
 use NrLlmRuntime\Typo3\Tests\Support\Console;
 use NrLlmRuntime\Typo3\Tests\Support\Metrics;
 use NrLlmRuntime\Typo3\Tests\Support\Process;
@@ -25,7 +25,7 @@ final class StatusCommandTest extends SiteTestCase
         self::assertSame([0, ''], [$code, $errors], $output);
         self::assertStringContainsString("\n running          1\n", $output);
         self::assertStringContainsString("\n live workers     not judged (nr_llm does not record them)\n", $output);
-        self::assertStringContainsString("\n ok       path: Native runtime by " . self::door() . '. The PHP extension nrllm_runtime ',
+        self::assertStringContainsString("\n ok       path: Native runtime by " . self::binding() . '. The PHP extension nrllm_runtime ',
             $output);
         self::assertStringContainsString("\n ok       command: nrllm:agent:reap is this package's.\n", $output);
         self::assertStringContainsString("\n ok       routing: The message of queued runs goes to \"doctrine\".\n", $output);
@@ -126,7 +126,7 @@ final class StatusCommandTest extends SiteTestCase
                 [$document['queued'], $document['running'], $document['dead_lettered'], $document['expired_leases'],
                 $document['unknown_queue_wait'], $document['live_workers'], $document['healthy']]);
             self::assertEqualsWithDelta(30, $document['oldest_queue_wait_seconds'], 3);
-            self::assertSame(self::door(), $document['path']);
+            self::assertSame(self::binding(), $document['path']);
             self::assertSame(\NrLlmRuntime::VERSION, $document['versions']['runtime']);
             self::assertSame('13.4.18', $document['versions']['typo3']);
         }
@@ -245,7 +245,7 @@ final class StatusCommandTest extends SiteTestCase
     {
         $output = new Console();
         StatusCommand::print(
-            new Lines($output),
+            new ConsoleMessages($output),
             [
                 'counts' => ['queued' => 3, 'running' => 2, 'waiting_for_approval' => 1, 'waiting_for_input' => 4],
                     'deadLetters' => ['retries_exhausted' => 2, 'not_retryable' => 1, 'cancelled' => 9],

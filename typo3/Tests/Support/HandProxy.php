@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace NrLlmRuntime\Typo3\Tests\Support;
 
-use NrLlmRuntime\Typo3\Repository\InterceptFactory;
+use NrLlmRuntime\Typo3\Repository\LeasedAgentRunRepositoryFactory;
 use Symfony\Component\DependencyInjection\ContainerBuilder;
 use Symfony\Component\DependencyInjection\Reference;
 
 /**
  * What Symfony 6.3 and newer write into the container, written here for Symfony 5.4: a class of nr_llm's interface that calls what
- * InterceptFactory makes. So the seam is tested in whole processes on Debian 12 too, which has no Symfony that a supported TYPO3 has.
+ * LeasedAgentRunRepositoryFactory makes. So the seam is tested in whole processes on Debian 12 too, which has no Symfony that a supported TYPO3 has.
  */
 final class HandProxy
 {
@@ -22,9 +22,9 @@ final class HandProxy
             return;
         }
         $class = self::declare();
-        $builder->register(InterceptFactory::class)->setAutowired(true)->setArgument('$inner',
+        $builder->register(LeasedAgentRunRepositoryFactory::class)->setAutowired(true)->setArgument('$inner',
             new Reference('Netresearch\NrLlm\Service\Tool\AgentRunRepository'));
-        $builder->register($class, $class)->setArguments([new Reference(InterceptFactory::class)])->setDecoratedService(self::INTERFACE);
+        $builder->register($class, $class)->setArguments([new Reference(LeasedAgentRunRepositoryFactory::class)])->setDecoratedService(self::INTERFACE);
     }
 
     private static function declare(): string
@@ -51,7 +51,7 @@ final class HandProxy
             );
         }
         eval('final class HandWrittenRuns implements \\' . self::INTERFACE . ' { public function __construct(private readonly \\'
-            . InterceptFactory::class . " \$factory) {}\n" . $methods . '}');
+            . LeasedAgentRunRepositoryFactory::class . " \$factory) {}\n" . $methods . '}');
 
         return 'HandWrittenRuns';
     }

@@ -20,17 +20,17 @@ final class MemoryLogger extends AbstractLogger
     /** @return list<string> the messages with their placeholders filled */
     public function lines(string $level = ''): array
     {
-        $lines = [];
+        $messages = [];
         foreach ($this->records as $record) {
             if ($level === '' || $record['level'] === $level) {
                 $replace = [];
                 foreach ($record['context'] as $key => $value) {
                     $replace['{' . $key . '}'] = is_scalar($value) ? (string)$value : get_debug_type($value);
                 }
-                $lines[] = strtr($record['message'], $replace);
+                $messages[] = strtr($record['message'], $replace);
             }
         }
 
-        return $lines;
+        return $messages;
     }
 }

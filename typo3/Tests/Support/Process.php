@@ -52,9 +52,9 @@ final class Process
     {
         $options = ['-d', 'include_path=' . get_include_path(), '-d', 'date.timezone=UTC', '-d', 'memory_limit=256M', '-d',
             'display_errors=stderr'];
-        $byBridge = getenv('NRLLM_TYPO3_DOOR') === 'ffi';
+        $byBridge = getenv('NRLLM_TYPO3_BINDING') === 'ffi';
         if (!$withModule) {
-            $environment['NRLLM_TYPO3_DOOR'] = 'none';
+            $environment['NRLLM_TYPO3_BINDING'] = 'none';
         } elseif (!$byBridge) {
             $options = [...$options, '-d', 'extension=' . getenv('NRLLM_MODULE')];
         }

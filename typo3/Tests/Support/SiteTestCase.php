@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace NrLlmRuntime\Typo3\Tests\Support;
 
-use NrLlmRuntime\Typo3\Door\Door;
-use NrLlmRuntime\Typo3\Repository\InterceptFactory;
+use NrLlmRuntime\Typo3\Runtime\RuntimeLocator;
+use NrLlmRuntime\Typo3\Repository\LeasedAgentRunRepositoryFactory;
 use NrLlmRuntime\Typo3\Repository\LeaseKeeper;
 use NrLlmRuntime\Typo3\Settings\ConnectionSettings;
 use NrLlmRuntime\Typo3\Settings\RuntimeSettings;
@@ -27,7 +27,7 @@ abstract class SiteTestCase extends TestCase
     protected function setUp(): void
     {
         $this->db = new Database();
-        self::forgetWhatWasSaid();
+        self::forgetWhatWasLogged();
         \Netresearch\NrLlm\Service\Agent\AgentRuntime::$step = null;
         \Netresearch\NrLlm\Service\Agent\AgentRuntime::$steps = 2;
         \Netresearch\NrLlm\Service\Agent\AgentRuntime::$ran = [];
@@ -64,32 +64,32 @@ abstract class SiteTestCase extends TestCase
      *
      * @return array{object, LeaseKeeper, MemoryLogger}
      */
-    protected function seam(): array
+    protected function repository(): array
     {
         $log = new MemoryLogger();
         $connection = new ConnectionSettings();
         $settings = new RuntimeSettings(new ExtensionConfiguration());
-        $door = new Door($connection, $settings, $log);
-        $keeper = new LeaseKeeper($door, $settings, $log);
+        $locator = new RuntimeLocator($connection, $settings, $log);
+        $keeper = new LeaseKeeper($locator, $settings, $log);
         $inner = $this->site()->get('Netresearch\NrLlm\Service\Tool\AgentRunRepository');
 
-        return [(new InterceptFactory($inner, $door, $keeper, $settings, $log))->create(), $keeper, $log];
+        return [(new LeasedAgentRunRepositoryFactory($inner, $locator, $keeper, $settings, $log))->create(), $keeper, $log];
     }
 
     /**
      * "Once" is once a process, and the tests share one.
      */
-    protected static function forgetWhatWasSaid(): void
+    protected static function forgetWhatWasLogged(): void
     {
-        (new \ReflectionClass(Door::class))->setStaticPropertyValue('said', []);
+        (new \ReflectionClass(RuntimeLocator::class))->setStaticPropertyValue('logged', []);
     }
 
     /**
      * The way to the runtime that this test run uses: extension or ffi.
      */
-    protected static function door(): string
+    protected static function binding(): string
     {
-        return getenv('NRLLM_TYPO3_DOOR') === 'ffi' ? 'ffi' : 'extension';
+        return getenv('NRLLM_TYPO3_BINDING') === 'ffi' ? 'ffi' : 'extension';
     }
 
     protected static function hasProxies(): bool

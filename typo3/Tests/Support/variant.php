@@ -8,8 +8,8 @@ declare(strict_types=1);
 
 namespace NrLlmRuntime\Typo3\Tests\Support;
 
-use NrLlmRuntime\Typo3\Repository\InterceptedRuns;
-use NrLlmRuntime\Typo3\Repository\InterceptFactory;
+use NrLlmRuntime\Typo3\Repository\LeasedAgentRunRepository;
+use NrLlmRuntime\Typo3\Repository\LeasedAgentRunRepositoryFactory;
 use Symfony\Component\DependencyInjection\ContainerBuilder;
 use Symfony\Component\DependencyInjection\ContainerInterface;
 use Symfony\Component\DependencyInjection\Reference;
@@ -22,7 +22,7 @@ $packages = getenv('NRLLM_TYPO3_VARIANT') === 'none' ? [Site::typo3Folder()] : [
 $packages = $argv[1] === 'nr_llm-last' ? array_reverse($packages) : $packages;
 $more = static function (ContainerBuilder $builder) use ($argv): void {
     $builder->register('test.factory', \ArrayObject::class)->setPublic(true)
-        ->setArguments([[new Reference(InterceptFactory::class, ContainerInterface::NULL_ON_INVALID_REFERENCE)]]);
+        ->setArguments([[new Reference(LeasedAgentRunRepositoryFactory::class, ContainerInterface::NULL_ON_INVALID_REFERENCE)]]);
     if ($argv[2] === 'with-status') {
         $builder->autowire('Netresearch\NrLlm\Command\AgentStatusCommand')->setAutoconfigured(true);
     }
@@ -41,7 +41,7 @@ foreach ($registry->commands as $name => $command) {
 if (getenv('NRLLM_TYPO3_VARIANT') !== 'none') {
     $runs = $site->get('Netresearch\NrLlm\Service\Tool\AgentRunPersister')->repository;
     $factory = $site->get('test.factory')[0];
-    $answer['intercepted'] = $factory !== null && $factory->create() instanceof InterceptedRuns;
+    $answer['intercepted'] = $factory !== null && $factory->create() instanceof LeasedAgentRunRepository;
     $answer['proxy'] = str_contains($runs::class, 'Proxy');
     if ($argv[2] === 'added-methods') {
         $uid = (int)getenv('NRLLM_TYPO3_RUN');

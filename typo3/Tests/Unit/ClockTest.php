@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace NrLlmRuntime\Typo3\Tests\Unit;
 
 use NrLlmRuntime\Typo3\Settings\RuntimeSettings;
-use NrLlmRuntime\Typo3\Status\Doctor;
+use NrLlmRuntime\Typo3\Status\InstallationCheck;
 use PHPUnit\Framework\TestCase;
 
 final class ClockTest extends TestCase
@@ -29,14 +29,14 @@ final class ClockTest extends TestCase
             [1100, 3, false, true],
             [-700, 2, false, true],
         ] as [$skew, $lease, $ok, $endangers]) {
-            $check = Doctor::clock($skew, RuntimeSettings::CLOCK_CALLER, $lease);
+            $check = InstallationCheck::clock($skew, RuntimeSettings::CLOCK_CALLER, $lease);
             $what = "$skew ms, $lease s: " . $check['text'];
-            self::assertSame(['clock', $ok ? Doctor::OK : Doctor::WARNING], [$check['check'], $check['level']], $what);
+            self::assertSame(['clock', $ok ? InstallationCheck::OK : InstallationCheck::WARNING], [$check['check'], $check['level']], $what);
             self::assertSame([!$ok, $endangers], [strpos($check['text'], $remedy) !== false, strpos($check['text'], $danger) !== false], $what);
-            self::assertSame(Doctor::OK, Doctor::clock($skew, RuntimeSettings::CLOCK_DATABASE, $lease)['level']);
+            self::assertSame(InstallationCheck::OK, InstallationCheck::clock($skew, RuntimeSettings::CLOCK_DATABASE, $lease)['level']);
         }
         self::assertStringContainsString('differ by 20.1 s; the clock of the calling host counts. That is more than a third of the lease of 60 s: ',
-            Doctor::clock(-20100, RuntimeSettings::CLOCK_CALLER, 60)['text']);
-        self::assertStringContainsString('the clock of the database counts.', Doctor::clock(20100, RuntimeSettings::CLOCK_DATABASE, 60)['text']);
+            InstallationCheck::clock(-20100, RuntimeSettings::CLOCK_CALLER, 60)['text']);
+        self::assertStringContainsString('the clock of the database counts.', InstallationCheck::clock(20100, RuntimeSettings::CLOCK_DATABASE, 60)['text']);
     }
 }

@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace NrLlmRuntime\Typo3\Tests\Unit;
 
 use NrLlmRuntime\Typo3\DependencyInjection\RepositoryShape;
-use NrLlmRuntime\Typo3\DependencyInjection\TakeoverPass;
+use NrLlmRuntime\Typo3\DependencyInjection\OverrideNrLlmServicesPass;
 use PHPUnit\Framework\TestCase;
 
 final class RepositoryShapeTest extends TestCase
 {
     public function testTheKnownShapeFits(): void
     {
-        self::assertSame([], RepositoryShape::misfits(TakeoverPass::INTERFACE));
+        self::assertSame([], RepositoryShape::misfits(OverrideNrLlmServicesPass::INTERFACE));
     }
 
     public function testOtherShapesDoNotAndAreNamed(): void

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace NrLlmRuntime\Typo3\Tests\Unit;
 
 use Netresearch\NrLlm\Service\Agent\Queue\AgentRunQueuedMessage;
-use NrLlmRuntime\Typo3\DependencyInjection\BuildFacts;
+use NrLlmRuntime\Typo3\DependencyInjection\ContainerFacts;
 use NrLlmRuntime\Typo3\Settings\ConnectionSettings;
 use NrLlmRuntime\Typo3\Settings\RuntimeSettings;
 use NrLlmRuntime\Typo3\WakeUp\Routing;
@@ -153,7 +153,7 @@ final class WakeUpsTest extends TestCase
     {
         $GLOBALS['TYPO3_CONF_VARS']['SYS']['messenger']['routing'] = $routing;
         $GLOBALS['TYPO3_CONF_VARS']['EXTENSIONS']['nrllm_runtime'] = ['transport' => $setting];
-        $found = new Routing(new BuildFacts(['senders' => self::SENDERS]), new RuntimeSettings(new ExtensionConfiguration()));
+        $found = new Routing(new ContainerFacts(['senders' => self::SENDERS]), new RuntimeSettings(new ExtensionConfiguration()));
 
         return [new WakeUps($found, new ConnectionSettings(), $bus ?? $this->createMock(MessageBusInterface::class),
             $serializer ?? new PhpSerializer()), $found];

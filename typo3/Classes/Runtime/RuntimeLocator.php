@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace NrLlmRuntime\Typo3\Door;
+namespace NrLlmRuntime\Typo3\Runtime;
 
 use NrLlmRuntime\Typo3\Settings\ConnectionSettings;
 use NrLlmRuntime\Typo3\Settings\RuntimeSettings;
@@ -15,18 +15,18 @@ use Psr\Log\LoggerInterface;
  * The class NrLlmRuntime alone proves nothing: the stubs for static analysis declare it too. So the extension is asked for by name, and
  * the bridge by the package that the class's file belongs to.
  */
-class Door
+class RuntimeLocator
 {
     public const EXTENSION = 'extension';
     public const FFI = 'ffi';
     public const NONE = 'none';
 
-    private ?string $path = null;
+    private ?string $binding = null;
     /** @var list<string> */
     private array $reasons = [];
     private ?object $runtime = null;
     /** @var array<string, true> in a static, as "once" means once a process, however many containers there are */
-    private static array $said = [];
+    private static array $logged = [];
 
     public function __construct(
         private readonly ConnectionSettings $connection,
@@ -37,14 +37,14 @@ class Door
     /**
      * One of the constants of this class.
      */
-    public function path(): string
+    public function binding(): string
     {
-        return $this->path ??= $this->find();
+        return $this->binding ??= $this->find();
     }
 
-    public function isOpen(): bool
+    public function isAvailable(): bool
     {
-        return $this->path() !== self::NONE;
+        return $this->binding() !== self::NONE;
     }
 
     /**
@@ -54,7 +54,7 @@ class Door
      */
     public function reasons(): array
     {
-        $this->path();
+        $this->binding();
 
         return $this->reasons;
     }
@@ -63,14 +63,14 @@ class Door
      * The runtime, one for this process and these settings. It connects at its first call that needs the database.
      *
      * @return \NrLlmRuntime
-     * @throws DoorClosedException where there is no path
+     * @throws RuntimeUnavailableException where there is no path
      * @throws SettingsException
      * @throws \NrLlmConfigurationException where the runtime refuses TYPO3's settings
      */
     public function runtime(): object
     {
-        if (!$this->isOpen()) {
-            throw new DoorClosedException(implode(' ', $this->reasons));
+        if (!$this->isAvailable()) {
+            throw new RuntimeUnavailableException(implode(' ', $this->reasons));
         }
 
         return $this->runtime ??= $this->make();
@@ -81,15 +81,15 @@ class Door
      */
     public function version(): string
     {
-        return $this->isOpen() ? (string)constant('NrLlmRuntime::VERSION') : '';
+        return $this->isAvailable() ? (string)constant('NrLlmRuntime::VERSION') : '';
     }
 
     /**
      * Tells the log, once a process, that nr_llm's own PHP code stays in charge.
      */
-    public function sayClosed(): void
+    public function logFallback(): void
     {
-        $this->sayOnce(
+        $this->logOnce(
             $this->settings->fallback() === RuntimeSettings::FALLBACK_PHP
                 ? 'The native runtime is not used: nr_llm\'s own PHP code stays in charge of agent runs. {reason}'
                 : 'The native runtime cannot be used, and the extension setting "fallback" forbids nr_llm\'s own PHP code. {reason}',
@@ -100,11 +100,11 @@ class Door
     /**
      * @param array<string, mixed> $context
      */
-    public function sayOnce(string $message, array $context = []): void
+    public function logOnce(string $message, array $context = []): void
     {
         $key = $message . "\0" . serialize($context);
-        if (!isset(self::$said[$key])) {
-            self::$said[$key] = true;
+        if (!isset(self::$logged[$key])) {
+            self::$logged[$key] = true;
             $this->logger->warning($message, $context);
         }
     }
@@ -196,10 +196,10 @@ class Door
     private function make(): object
     {
         foreach ($this->settings->problems() as $problem) {
-            $this->sayOnce($problem);
+            $this->logOnce($problem);
         }
         foreach ($this->connection->initCommandFindings() as $finding) {
-            $this->sayOnce($finding);
+            $this->logOnce($finding);
         }
 
         return new \NrLlmRuntime($this->connection->forRuntime(), $this->settings->forRuntime());

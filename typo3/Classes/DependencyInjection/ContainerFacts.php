@@ -7,10 +7,10 @@ namespace NrLlmRuntime\Typo3\DependencyInjection;
 /**
  * What the container's build found and did. It is kept in the container because a takeover that did not take is otherwise silent.
  */
-final class BuildFacts
+final class ContainerFacts
 {
     /**
-     * @param array<string, mixed> $facts see TakeoverPass
+     * @param array<string, mixed> $facts see OverrideNrLlmServicesPass
      */
     public function __construct(private readonly array $facts) {}
 

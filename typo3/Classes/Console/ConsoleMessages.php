@@ -11,7 +11,7 @@ use Symfony\Component\Console\Output\OutputInterface;
 /**
  * Messages as SymfonyStyle words them, but each on one line whatever the width: people's monitoring reads them line by line.
  */
-final class Lines
+final class ConsoleMessages
 {
     private const STYLES = ['OK' => 'fg=black;bg=green', 'ERROR' => 'fg=white;bg=red', 'WARNING' => 'fg=black;bg=yellow',
         'NOTE' => 'fg=yellow'];

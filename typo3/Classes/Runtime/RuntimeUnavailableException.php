@@ -2,9 +2,9 @@
 
 declare(strict_types=1);
 
-namespace NrLlmRuntime\Typo3\Door;
+namespace NrLlmRuntime\Typo3\Runtime;
 
 /**
  * There is no way to the native runtime; the message says why and what to do.
  */
-final class DoorClosedException extends \RuntimeException {}
+final class RuntimeUnavailableException extends \RuntimeException {}

@@ -5,21 +5,21 @@ declare(strict_types=1);
 namespace NrLlmRuntime\Typo3\Tests\Functional;
 
 use NrLlmRuntime\Typo3\EventListener\EndLeasesAfterMessage;
-use NrLlmRuntime\Typo3\Repository\InterceptedRuns;
+use NrLlmRuntime\Typo3\Repository\LeasedAgentRunRepository;
 use NrLlmRuntime\Typo3\Tests\Support\SiteTestCase;
 
 /**
  * What stands in front of nr_llm's run repository: on a real server, with the runtime's keeper.
  */
-final class SeamTest extends SiteTestCase
+final class LeasedAgentRunRepositoryTest extends SiteTestCase
 {
     private const NAME = 'worker:web-01:4711';
 
     public function testAClaimStoresTheExtendedNameAndTheConfiguredLease(): void
     {
         $this->db->configure(['leaseSeconds' => '120']);
-        [$runs] = $this->seam();
-        self::assertInstanceOf(InterceptedRuns::class, $runs);
+        [$runs] = $this->repository();
+        self::assertInstanceOf(LeasedAgentRunRepository::class, $runs);
         $uid = $this->db->run();
         self::assertTrue($runs->claimQueued($uid, self::NAME, time() + 900));
         $row = $this->db->row($uid);
@@ -36,7 +36,7 @@ final class SeamTest extends SiteTestCase
     public function testWithTheKeeperOffTheCallersLeaseIsWrittenAndTheNameIsExtendedAllTheSame(): void
     {
         $this->db->configure(['keeper' => '0']);
-        [$runs, $keeper] = $this->seam();
+        [$runs, $keeper] = $this->repository();
         $uid = $this->db->run();
         self::assertTrue($runs->claimQueued($uid, self::NAME, time() + 900));
         self::assertNull($keeper->lease($uid));
@@ -51,7 +51,7 @@ final class SeamTest extends SiteTestCase
 
     public function testEveryGuardOfTheProcessAsksForTheStoredName(): void
     {
-        [$runs, $keeper] = $this->seam();
+        [$runs, $keeper] = $this->repository();
         $claim = function () use ($runs): int {
             $uid = $this->db->run();
             self::assertTrue($runs->claimQueued($uid, self::NAME, time() + 900));
@@ -81,7 +81,7 @@ final class SeamTest extends SiteTestCase
 
     public function testANameReadFromARowIsTakenAsItIs(): void
     {
-        [$runs] = $this->seam();
+        [$runs] = $this->repository();
         $uid = $this->db->run(['status' => 'running', 'claimed_by' => self::NAME, 'lease_expires' => time() + 50]);
         self::assertTrue($runs->renewLease($uid, self::NAME, time() + 900), 'claimed by a stock worker');
         $mine = $this->db->run();
@@ -95,7 +95,7 @@ final class SeamTest extends SiteTestCase
     public function testOtherClaimsKeepTheLeaseToo(): void
     {
         $this->db->configure(['leaseSeconds' => '90']);
-        [$runs, $keeper] = $this->seam();
+        [$runs, $keeper] = $this->repository();
         foreach (['claimForResume' => 'waiting_for_approval', 'claimForResumeFromInput' => 'waiting_for_input'] as $method => $status) {
             $uid = $this->db->run(['status' => $status]);
             self::assertTrue($runs->{$method}($uid, 'resume:web-01:9', time() + 900), $method);
@@ -117,7 +117,7 @@ final class SeamTest extends SiteTestCase
     public function testARecentBeatAnswersARenewalWithoutARoundTrip(): void
     {
         $this->db->configure(['leaseSeconds' => '60']);
-        [$runs, $keeper] = $this->seam();
+        [$runs, $keeper] = $this->repository();
         $uid = $this->db->run();
         self::assertTrue($runs->claimQueued($uid, self::NAME, time() + 900));
         $writes = fn(): int => (int)$this->db->all("SHOW GLOBAL STATUS LIKE 'Com_update'")[0]['Value']
@@ -134,7 +134,7 @@ final class SeamTest extends SiteTestCase
     public function testALostLeaseAnswersFalseAndIsLogged(): void
     {
         $this->db->configure(['leaseSeconds' => '3']);
-        [$runs, $keeper, $log] = $this->seam();
+        [$runs, $keeper, $log] = $this->repository();
         foreach (['reaped' => "status = 'queued', claimed_by = '', lease_expires = 0", 'taken' => "claimed_by = 'worker:other:1'",
             'cancelled' => "status = 'cancelled', claimed_by = ''"] as $case => $set) {
             foreach (['renewLease' => [], 'markPendingEffect' => ['idempotent_write']] as $method => $effect) {
@@ -157,7 +157,7 @@ final class SeamTest extends SiteTestCase
 
     public function testAFenceIsWrittenAlsoWhenABeatIsRecent(): void
     {
-        [$runs] = $this->seam();
+        [$runs] = $this->repository();
         $uid = $this->db->run();
         self::assertTrue($runs->claimQueued($uid, self::NAME, time() + 900));
         self::assertTrue($runs->markPendingEffect($uid, self::NAME, 'non_idempotent_write', time() + 900));
@@ -173,7 +173,7 @@ final class SeamTest extends SiteTestCase
     public function testALeaseShorterThanACallIsKeptThroughTheCall(): void
     {
         $this->db->configure(['leaseSeconds' => '3']);
-        [$runs] = $this->seam();
+        [$runs] = $this->repository();
         $uid = $this->db->run();
         self::assertTrue($runs->claimQueued($uid, self::NAME, time() + 900));
         $reaper = new \NrLlmRuntime($GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default']);
@@ -188,7 +188,7 @@ final class SeamTest extends SiteTestCase
     public function testAStoreErrorReachesNrLlmAsAnExceptionAndEndsTheBeats(): void
     {
         $this->db->configure(['leaseSeconds' => '2', 'connectTimeoutMs' => '500', 'queryTimeoutMs' => '500']);
-        [$runs, $keeper] = $this->seam();
+        [$runs, $keeper] = $this->repository();
         $uid = $this->db->run();
         self::assertTrue($runs->claimQueued($uid, self::NAME, time() + 900));
         $this->db->pdo->exec('RENAME TABLE tx_nrllm_agentrun TO tx_nrllm_away');
@@ -206,7 +206,7 @@ final class SeamTest extends SiteTestCase
 
     public function testBeatsEndWhenARunCannotBeSettled(): void
     {
-        [$runs, $keeper] = $this->seam();
+        [$runs, $keeper] = $this->repository();
         $uid = $this->db->run();
         self::assertTrue($runs->claimQueued($uid, self::NAME, time() + 900));
         try {
@@ -220,7 +220,7 @@ final class SeamTest extends SiteTestCase
 
     public function testStaleRunsAreSettledNatively(): void
     {
-        [$runs] = $this->seam();
+        [$runs] = $this->repository();
         $requeue = $this->db->stale();
         $dead = $this->db->stale();
         $live = $this->db->run(['status' => 'running', 'claimed_by' => 'worker:live:1', 'lease_expires' => time() + 100]);
@@ -234,7 +234,7 @@ final class SeamTest extends SiteTestCase
 
     public function testWhatIsNotInterceptedIsAnsweredByNrLlm(): void
     {
-        [$runs] = $this->seam();
+        [$runs] = $this->repository();
         $uid = $runs->enqueueRun('77777777-7777-4777-8777-777777777777', 1, 'x', 5, '{"a":1}');
         self::assertSame($uid, $runs->findByUuid('77777777-7777-4777-8777-777777777777')?->uid);
         self::assertSame(['queued' => 1], $runs->countByStatus());
@@ -244,7 +244,7 @@ final class SeamTest extends SiteTestCase
 
     public function testAfterAMessageNoLeaseIsKept(): void
     {
-        [$runs, $keeper, $log] = $this->seam();
+        [$runs, $keeper, $log] = $this->repository();
         $uid = $this->db->run();
         self::assertTrue($runs->claimQueued($uid, self::NAME, time() + 900));
         (new EndLeasesAfterMessage($keeper, $log))(new \stdClass());
@@ -256,7 +256,7 @@ final class SeamTest extends SiteTestCase
 
     public function testALongHostNameIsShortenedAndTheOwnerStaysUnique(): void
     {
-        [$runs] = $this->seam();
+        [$runs] = $this->repository();
         $uid = $this->db->run();
         $name = substr('worker:' . str_repeat('very-long-host-name.', 4) . ':4711', 0, 64);
         self::assertTrue($runs->claimQueued($uid, $name, time() + 900));
@@ -267,7 +267,7 @@ final class SeamTest extends SiteTestCase
 
     public function testAForkedChildHasNamesOfItsOwnAndLeavesTheParentsLeaseAlone(): void
     {
-        [$runs, $keeper] = $this->seam();
+        [$runs, $keeper] = $this->repository();
         $mine = $this->db->run();
         $childs = $this->db->run();
         self::assertTrue($runs->claimQueued($mine, self::NAME, time() + 900));
@@ -294,7 +294,7 @@ final class SeamTest extends SiteTestCase
 
     public function testAChildWithThePidOfItsParentHasNamesOfItsOwnToo(): void
     {
-        [$runs, $keeper] = $this->seam();
+        [$runs, $keeper] = $this->repository();
         [$parents, $childs] = [$this->db->run(), $this->db->run()];
         // The first process of a namespace has pid 1, and so has that of the next. Where the system makes none, the pids differ.
         $namespace = static fn(): bool => @pcntl_unshare(CLONE_NEWPID) || @pcntl_unshare(CLONE_NEWUSER | CLONE_NEWPID);
@@ -336,7 +336,7 @@ final class SeamTest extends SiteTestCase
     public function testSettingsThatTheRuntimeRefusesLeaveNrLlmInCharge(): void
     {
         $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default']['driverOptions'] = [1009 => '/nowhere/ca.pem'];
-        [$runs, , $log] = $this->seam();
+        [$runs, , $log] = $this->repository();
         self::assertSame('Netresearch\NrLlm\Service\Tool\AgentRunRepository', $runs::class);
         self::assertCount(1, $log->lines('warning'));
         self::assertStringContainsString('refuses the settings', $log->lines('warning')[0]);
@@ -346,8 +346,8 @@ final class SeamTest extends SiteTestCase
     {
         $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default']['driverOptions'] = [1009 => '/nowhere/ca.pem'];
         $GLOBALS['TYPO3_CONF_VARS']['EXTENSIONS']['nrllm_runtime'] = ['fallback' => 'none'];
-        [$runs] = $this->seam();
-        $this->expectException(\NrLlmRuntime\Typo3\Door\DoorClosedException::class);
+        [$runs] = $this->repository();
+        $this->expectException(\NrLlmRuntime\Typo3\Runtime\RuntimeUnavailableException::class);
         $runs->claimQueued(1, self::NAME, time() + 900);
     }
 }

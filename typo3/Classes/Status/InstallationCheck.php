@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace NrLlmRuntime\Typo3\Status;
 
 use NrLlmRuntime\Typo3\Command\ReapCommand;
-use NrLlmRuntime\Typo3\DependencyInjection\BuildFacts;
-use NrLlmRuntime\Typo3\Door\Door;
-use NrLlmRuntime\Typo3\Repository\InterceptedRuns;
-use NrLlmRuntime\Typo3\Repository\InterceptFactory;
+use NrLlmRuntime\Typo3\DependencyInjection\ContainerFacts;
+use NrLlmRuntime\Typo3\Runtime\RuntimeLocator;
+use NrLlmRuntime\Typo3\Repository\LeasedAgentRunRepository;
+use NrLlmRuntime\Typo3\Repository\LeasedAgentRunRepositoryFactory;
 use NrLlmRuntime\Typo3\Settings\ConnectionSettings;
 use NrLlmRuntime\Typo3\Settings\RuntimeSettings;
 use NrLlmRuntime\Typo3\WakeUp\Routing;
@@ -18,7 +18,7 @@ use NrLlmRuntime\Typo3\WakeUp\WakeUps;
  * Checks that the installation works as the administrator believes it does. Most of what goes wrong here goes wrong silently: an
  * override that was lost, a routing that executes runs twice, a key that was never created.
  */
-final class Doctor
+final class InstallationCheck
 {
     public const OK = 'ok';
     public const WARNING = 'warning';
@@ -33,8 +33,8 @@ final class Doctor
      * @param object|null $ours     this package's proxy of it
      */
     public function __construct(
-        private readonly Door $door,
-        private readonly BuildFacts $facts,
+        private readonly RuntimeLocator $locator,
+        private readonly ContainerFacts $facts,
         private readonly Routing $routing,
         private readonly WakeUps $wakeUps,
         private readonly ConnectionSettings $connection,
@@ -42,7 +42,7 @@ final class Doctor
         private readonly ?object $registry = null,
         private readonly ?object $runs = null,
         private readonly ?object $ours = null,
-        private readonly ?InterceptFactory $factory = null,
+        private readonly ?LeasedAgentRunRepositoryFactory $factory = null,
     ) {}
 
     /**
@@ -51,9 +51,9 @@ final class Doctor
      */
     public function checks(array $status): array
     {
-        $path = $this->door->isOpen() ? 'Native runtime by ' . $this->door->path() . '.' : 'No native runtime, nr_llm\'s own PHP code.';
+        $path = $this->locator->isAvailable() ? 'Native runtime by ' . $this->locator->binding() . '.' : 'No native runtime, nr_llm\'s own PHP code.';
         $checks = [
-            self::result('path', $this->door->isOpen(), $path . ' ' . implode(' ', $this->door->reasons())),
+            self::result('path', $this->locator->isAvailable(), $path . ' ' . implode(' ', $this->locator->reasons())),
             $this->command(),
             $this->repository(),
             $this->keeper(),
@@ -123,7 +123,7 @@ final class Doctor
     {
         return [
             'package' => self::package('nrllm-runtime/typo3'),
-            'runtime' => $this->door->version(),
+            'runtime' => $this->locator->version(),
             'nr_llm' => self::package('netresearch/nr-llm'),
             'typo3' => class_exists('TYPO3\CMS\Core\Information\Typo3Version')
                 ? (new \TYPO3\CMS\Core\Information\Typo3Version())->getVersion() : '',
@@ -172,11 +172,11 @@ final class Doctor
         } catch (\Throwable $error) {
             return self::result('repository', false, 'nr_llm\'s run repository cannot be made: ' . $error->getMessage());
         }
-        if ($given instanceof InterceptedRuns) {
+        if ($given instanceof LeasedAgentRunRepository) {
             return self::result('repository', true, 'nr_llm\'s run repository is intercepted.');
         }
 
-        return self::result('repository', false, $this->door->isOpen()
+        return self::result('repository', false, $this->locator->isAvailable()
             ? 'nr_llm\'s run repository is its own: the runtime refuses the settings (see the log).'
             : 'nr_llm\'s run repository is its own: there is no native runtime.');
     }

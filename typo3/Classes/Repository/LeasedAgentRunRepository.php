@@ -13,7 +13,7 @@ use Psr\Log\LoggerInterface;
  * Trailing `...$rest`: arguments that a later release adds. Where nr_llm answers, they are handed on; where the runtime answers, the
  * shape check of the container build has seen to it that there are none (RepositoryShape).
  */
-final class InterceptedRuns
+final class LeasedAgentRunRepository
 {
     /**
      * @param object        $inner  nr_llm's repository

@@ -9,7 +9,7 @@ namespace NrLlmRuntime\Typo3\Reap;
  * carry, unreadable) do not use the limit up; the search goes on behind them, bounded: ten runs are looked at for each of the
  * limit (1000 at least), and so many seconds are spent since one could last be handled.
  */
-final class Search
+final class ReapBudget
 {
     /** Looked at whatever the limit. */
     private const AT_LEAST = 1000;

@@ -7,7 +7,7 @@ namespace NrLlmRuntime\Typo3\Reap;
 /**
  * What one call of the reaper did, run by run.
  */
-final class Tally implements \JsonSerializable
+final class ReapResult implements \JsonSerializable
 {
     /** @var list<array<string, mixed>> entries of NrLlmReapReport */
     public array $requeued = [];

@@ -9,8 +9,8 @@ use NrLlmRuntime\Typo3\Command\StatusCommand;
 use NrLlmRuntime\Typo3\Command\WorkCommand;
 use NrLlmRuntime\Typo3\Reap\PayloadCheck;
 use NrLlmRuntime\Typo3\Reap\Reaper;
-use NrLlmRuntime\Typo3\Repository\InterceptFactory;
-use NrLlmRuntime\Typo3\Status\Doctor;
+use NrLlmRuntime\Typo3\Repository\LeasedAgentRunRepositoryFactory;
+use NrLlmRuntime\Typo3\Status\InstallationCheck;
 use NrLlmRuntime\Typo3\Status\StatusReader;
 use NrLlmRuntime\Typo3\WakeUp\Routing;
 use NrLlmRuntime\Typo3\WakeUp\WakeUps;
@@ -23,9 +23,9 @@ use Symfony\Component\DependencyInjection\Reference;
 
 /**
  * Puts this package in the place of nr_llm's reaper command and in front of its run repository, in any load order: when passes run, all
- * extensions have been loaded. Where nr_llm is not there, or not as expected, it changes nothing, and says why in BuildFacts.
+ * extensions have been loaded. Where nr_llm is not there, or not as expected, it changes nothing, and says why in ContainerFacts.
  */
-final class TakeoverPass implements CompilerPassInterface
+final class OverrideNrLlmServicesPass implements CompilerPassInterface
 {
     public const INTERFACE = 'Netresearch\NrLlm\Service\Tool\AgentRunRepositoryInterface';
     public const REAP = 'Netresearch\NrLlm\Command\ReapStaleAgentRunsCommand';
@@ -43,7 +43,7 @@ final class TakeoverPass implements CompilerPassInterface
 
     public function process(ContainerBuilder $container): void
     {
-        if (!$container->hasDefinition(BuildFacts::class)) {
+        if (!$container->hasDefinition(ContainerFacts::class)) {
             // Services.yaml of this package was not loaded, or somebody removed its services: nothing to take over with.
             return;
         }
@@ -59,7 +59,7 @@ final class TakeoverPass implements CompilerPassInterface
         } else {
             $facts['reap'] = $facts['repository'] = 'nr_llm is not installed.';
         }
-        $container->getDefinition(BuildFacts::class)->setArguments([$facts]);
+        $container->getDefinition(ContainerFacts::class)->setArguments([$facts]);
     }
 
     /**
@@ -74,11 +74,11 @@ final class TakeoverPass implements CompilerPassInterface
         $this->add($container, PayloadCheck::class)->setArgument('$codec', $this->optional(self::CODEC));
         $this->add($container, Reaper::class);
         $this->add($container, StatusReader::class);
-        $this->add($container, Doctor::class)
+        $this->add($container, InstallationCheck::class)
             ->setArgument('$registry', $this->optional(self::REGISTRY))
             ->setArgument('$runs', $this->optional(self::INTERFACE))
             ->setArgument('$ours', $this->optional(self::RUNS))
-            ->setArgument('$factory', $this->optional(InterceptFactory::class));
+            ->setArgument('$factory', $this->optional(LeasedAgentRunRepositoryFactory::class));
     }
 
     /**
@@ -99,7 +99,7 @@ final class TakeoverPass implements CompilerPassInterface
     }
 
     /**
-     * A proxy of nr_llm's interface, written by Symfony while the container is dumped, that calls InterceptedRuns. No class of this
+     * A proxy of nr_llm's interface, written by Symfony while the container is dumped, that calls LeasedAgentRunRepository. No class of this
      * package implements the interface: one method more in it would be a fatal error that takes the whole site down.
      *
      * @return string why it is not intercepted, '' where it is
@@ -129,9 +129,9 @@ final class TakeoverPass implements CompilerPassInterface
             $inner = self::STOCK_RUNS;
         }
         // With a problem the factory tells the log and hands nr_llm's own repository out.
-        $this->add($container, InterceptFactory::class)->setArgument('$inner', new Reference($inner))->setArgument('$problem', $problem);
+        $this->add($container, LeasedAgentRunRepositoryFactory::class)->setArgument('$inner', new Reference($inner))->setArgument('$problem', $problem);
         $container->setDefinition(self::RUNS, (new Definition(self::INTERFACE))
-            ->setFactory([new Reference(InterceptFactory::class), 'create'])
+            ->setFactory([new Reference(LeasedAgentRunRepositoryFactory::class), 'create'])
             ->setLazy(true));
         $container->setAlias(self::INTERFACE, self::RUNS)->setPublic($public);
 
