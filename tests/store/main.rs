@@ -18,6 +18,7 @@ mod recovery;
 mod replies;
 mod reports;
 mod shapes;
+mod sql;
 mod subject;
 mod support_checks;
 mod waiting;
