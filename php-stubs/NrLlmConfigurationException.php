@@ -1,7 +1,7 @@
 <?php
 
 /**
- * The settings are wrong, the driver is not supported, or the database lacks a table or column that the call needs. Trying again does not
- * help; the message says what to change.
+ * The settings are wrong, the driver is not supported, or the database lacks a table or column that
+ * the call needs. Another try does not help. The message says what to change.
  */
 final class NrLlmConfigurationException extends NrLlmException {}

@@ -1,17 +1,19 @@
 <?php
 
 /**
- * A lease that a thread keeps renewing, from {@see NrLlmRuntime::keepLease()}. Released when destroyed, and at the end of the request.
+ * A kept lease, from {@see NrLlmRuntime::keepLease()}: the heartbeat thread renews it. Released
+ * when destroyed, and at the end of the request.
  *
- * All reads are of memory and a clock: none waits for the server. Each compares the lease's deadline with the clock, so that a process that
- * was stopped and continued never reads a stale `held`.
+ * All reads are of memory and a clock and never wait for the server. Each compares the lease's
+ * deadline with the clock, so a process that was stopped and continued never reads `held` after the
+ * deadline.
  *
  * Not cloneable, not serializable, not made by `new`.
  */
 final class NrLlmLease
 {
     /**
-     * Throws: objects of this class are made by the runtime only.
+     * Throws: only the runtime creates objects of this class.
      *
      * @throws Exception always
      */
@@ -21,25 +23,28 @@ final class NrLlmLease
     }
 
     /**
-     * How the lease stands.
+     * Returns the state of the lease.
      *
-     * @return 'held'|'unknown'|'lost'|'cancelled'|'stopped' `held`: the last beat succeeded; `unknown`: it failed, and the deadline has not
-     *     passed; `lost`: the server named another owner, or the deadline passed; `cancelled`: the run was; `stopped`: released, inherited by a
-     *     fork, or the run was settled. The last three are final.
+     * @return 'held'|'unknown'|'lost'|'cancelled'|'stopped' `held`: the last heartbeat succeeded;
+     *     `unknown`: it failed, and the deadline has not passed; `lost`: the server named another
+     *     owner, or the deadline passed; `cancelled`: the run was cancelled; `stopped`: released,
+     *     inherited by a fork, or the run is completed, failed or waiting. The last three are
+     *     final.
      */
     public function state(): string
     {
         throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
 
-    /** Whether the run is still this process's: true exactly in `held` and `unknown`. */
+    /** Returns whether this process still owns the run: true exactly in `held` and `unknown`. */
     public function isHeld(): bool
     {
         throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
 
     /**
-     * Milliseconds until the lease runs out, counted from when the last successful beat was sent; 0 outside `held` and `unknown`.
+     * Returns the milliseconds until the lease expires, counted from when the last successful
+     * heartbeat was sent; 0 outside `held` and `unknown`.
      *
      * @return int<0, max>
      */
@@ -49,9 +54,9 @@ final class NrLlmLease
     }
 
     /**
-     * Says that progress was made: the limit `maxSilentSeconds` counts from here.
+     * Reports progress: the limit `maxSilentSeconds` counts from here.
      *
-     * @throws NrLlmLeaseLostException in `lost` and `stopped`; the message says why
+     * @throws NrLlmLeaseLostException in `lost` and `stopped`; the message gives the reason
      * @throws NrLlmRunCancelledException in `cancelled`
      */
     public function step(): void
@@ -60,7 +65,7 @@ final class NrLlmLease
     }
 
     /**
-     * How many beats succeeded, the first renewal included.
+     * Returns the number of successful heartbeats, the first renewal included.
      *
      * @return int<0, max>
      */
@@ -69,14 +74,16 @@ final class NrLlmLease
         throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
 
-    /** Why the last beat failed, or which limit ended the beats; null when nothing went wrong. */
+    /**
+     * Returns why the last heartbeat failed, or which limit paused renewal; null after a success.
+     */
     public function lastError(): ?string
     {
         throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
 
     /**
-     * The run's uid.
+     * Returns the run's uid.
      *
      * @return positive-int
      */
@@ -86,7 +93,7 @@ final class NrLlmLease
     }
 
     /**
-     * The owner.
+     * Returns the owner.
      *
      * @return non-empty-string
      */
@@ -95,7 +102,10 @@ final class NrLlmLease
         throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
 
-    /** Stops the beats: `held` and `unknown` become `stopped`. The row is left as it is. May be called again. */
+    /**
+     * Ends the heartbeats: `held` and `unknown` become `stopped`. The row keeps its values. A
+     * second call has no effect.
+     */
     public function release(): void
     {
         throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');

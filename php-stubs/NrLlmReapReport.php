@@ -1,26 +1,26 @@
 <?php
 
 /**
- * What a reaper's tick did, from {@see NrLlmRuntime::reap()}. `count()` is requeued + dead-lettered + skipped.
+ * The report of one {@see NrLlmRuntime::reap()}. `count()` is requeued + dead-lettered + skipped.
  *
  * Not cloneable, not serializable, not made by `new`.
  *
  * @phpstan-type ReapedRun array{
- *     uid: int,
+ *     uid: positive-int,
  *     uuid: string,
  *     claimedBy: string,
- *     leaseExpires: int,
- *     requeueCount: int,
+ *     leaseExpires: positive-int,
+ *     requeueCount: int<0, max>,
  *     reason: string|null,
  *     wokenUp: bool,
  *     confirmed: bool
- * } `claimedBy` and `leaseExpires` as the reaper found them; `requeueCount` as the row has it now (dry run: as it would have it);
- *   `confirmed`: the reply was lost and the outcome read back
+ * } `claimedBy` and `leaseExpires` as the reaper found them; `requeueCount` as the row has it now
+ *     (dry run: as it would have it); `confirmed`: the reply was lost and the outcome was read back
  */
 final class NrLlmReapReport implements Countable, JsonSerializable
 {
     /**
-     * Throws: objects of this class are made by the runtime only.
+     * Throws: only the runtime creates objects of this class.
      *
      * @throws Exception always
      */
@@ -30,7 +30,7 @@ final class NrLlmReapReport implements Countable, JsonSerializable
     }
 
     /**
-     * The runs that are queued again; `reason` is null.
+     * Returns the requeued runs; `reason` is null.
      *
      * @return list<ReapedRun>
      */
@@ -40,7 +40,7 @@ final class NrLlmReapReport implements Countable, JsonSerializable
     }
 
     /**
-     * The runs that have ended as failed; `reason` is the termination reason.
+     * Returns the dead-lettered runs; `reason` is the termination reason.
      *
      * @return list<ReapedRun>
      */
@@ -50,9 +50,11 @@ final class NrLlmReapReport implements Countable, JsonSerializable
     }
 
     /**
-     * The runs that were left alone; `reason` is `renewed` (no longer stale), `contended` (locked by somebody else), `excepted`,
-     * with `wakeUp` also `unwakeable` (its uuid does not fit into the message; nothing was written), or `unknown` (the connection died at the
-     * commit and the row could not be read back: it may have been handled; `leaseState()` tells, and the sweep wakes what was not woken).
+     * Returns the runs that were skipped; `reason` is `renewed` (no longer stale), `contended`
+     * (another transaction locks the row), `excepted`, with `wakeUp` also `unwakeable` (the uuid
+     * does not fit into the message; nothing was written), or `unknown` (the connection was lost at
+     * the commit and the row could not be read back: it may have been handled; `leaseState()`
+     * reports it, and the sweep finds it if no worker was notified).
      *
      * @return list<ReapedRun>
      */
@@ -61,20 +63,20 @@ final class NrLlmReapReport implements Countable, JsonSerializable
         throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
 
-    /** Whether nothing was written: the report says what would have been. */
+    /** Returns whether this was a dry run: nothing was written. */
     public function isDryRun(): bool
     {
         throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
 
-    /** Whether stale candidates were left: another tick would find work. */
+    /** Returns whether stale candidates were left that this call did not examine. */
     public function hasMore(): bool
     {
         throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
 
     /**
-     * Requeued, dead-lettered and skipped together.
+     * Returns the number of requeued, dead-lettered and skipped runs together.
      *
      * @return int<0, max>
      */
@@ -84,9 +86,15 @@ final class NrLlmReapReport implements Countable, JsonSerializable
     }
 
     /**
-     * The same as an array, for `json_encode()` and logs.
+     * Returns the report as an array, for `json_encode()` and logs.
      *
-     * @return array{requeued: list<ReapedRun>, deadLettered: list<ReapedRun>, skipped: list<ReapedRun>, dryRun: bool, hasMore: bool}
+     * @return array{
+     *     requeued: list<ReapedRun>,
+     *     deadLettered: list<ReapedRun>,
+     *     skipped: list<ReapedRun>,
+     *     dryRun: bool,
+     *     hasMore: bool
+     * }
      */
     public function jsonSerialize(): array
     {

@@ -17,7 +17,7 @@ final class NrLlmRecovery implements JsonSerializable
     public const LEASE_LOST = 'lease_lost';
 
     /**
-     * Throws: objects of this class are made by the runtime only.
+     * Throws: only the runtime creates objects of this class.
      *
      * @throws Exception always
      */
@@ -27,7 +27,7 @@ final class NrLlmRecovery implements JsonSerializable
     }
 
     /**
-     * What was written.
+     * Returns what was written.
      *
      * @return self::REQUEUED|self::DEAD_LETTERED|self::LEASE_LOST
      */
@@ -37,7 +37,7 @@ final class NrLlmRecovery implements JsonSerializable
     }
 
     /**
-     * Why it was dead-lettered; null otherwise.
+     * Returns why the run was dead-lettered; null otherwise.
      *
      * @return 'not_retryable'|'retries_exhausted'|null
      */
@@ -46,14 +46,15 @@ final class NrLlmRecovery implements JsonSerializable
         throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
 
-    /** The failure as it was classified. */
+    /** Returns the classified failure. */
     public function failure(): NrLlmFailure
     {
         throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
 
     /**
-     * How often the run has been requeued, as the row now says; null when the lease is lost.
+     * Returns how often the run has been requeued, as the row has it now; null when the lease is
+     * lost.
      *
      * @return int<0, max>|null
      */
@@ -63,7 +64,7 @@ final class NrLlmRecovery implements JsonSerializable
     }
 
     /**
-     * The backoff before the wake-up in milliseconds, jitter included; null unless requeued.
+     * Returns the delay before the wake-up in milliseconds, jitter included; null unless requeued.
      *
      * @return int<0, max>|null
      */
@@ -72,25 +73,34 @@ final class NrLlmRecovery implements JsonSerializable
         throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
 
-    /** Whether the wake-up was written in the same transaction. When false after a requeue, the caller wakes a worker. */
+    /**
+     * Returns whether the wake-up was written in the same transaction. When false after a requeue,
+     * the caller notifies a worker.
+     */
     public function wokenUp(): bool
     {
         throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
 
-    /** Whether the server's reply was lost and the outcome was read back from the row. */
+    /** Returns whether the server's reply was lost and the outcome was read back from the row. */
     public function isConfirmed(): bool
     {
         throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
 
     /**
-     * The same as an array, for `json_encode()` and logs.
+     * Returns the recovery as an array, for `json_encode()` and logs.
      *
      * @return array{
      *     outcome: self::REQUEUED|self::DEAD_LETTERED|self::LEASE_LOST,
      *     reason: 'not_retryable'|'retries_exhausted'|null,
-     *     failure: array{failureClass: string, retryable: bool, tripsCircuit: bool, errorClass: string, httpStatus: int|null},
+     *     failure: array{
+     *         failureClass: string,
+     *         retryable: bool,
+     *         tripsCircuit: bool,
+     *         errorClass: string,
+     *         httpStatus: int|null
+     *     },
      *     requeueCount: int<0, max>|null,
      *     delayMs: int<0, max>|null,
      *     wokenUp: bool,

@@ -28,7 +28,8 @@ if test "$PHP_NRLLM_RUNTIME" != "no"; then
   if test "$PHP_THREAD_SAFETY" = "yes"; then
     AC_MSG_ERROR([nrllm_runtime needs a PHP without thread safety (NTS); $NRLLM_PHP_CONFIG is of a thread-safe one (ZTS)])
   fi
-  AC_MSG_RESULT([`$NRLLM_PHP_CONFIG --version`, NTS])
+  NRLLM_PHP_VERSION=`$NRLLM_PHP_CONFIG --version`
+  AC_MSG_RESULT([$NRLLM_PHP_VERSION, NTS])
 
   dnl rustup installs where the PATH of a cron job, a container build or a login shell of another kind often does not look.
   AC_PATH_PROG([CARGO], [cargo], [no], [$PATH:${CARGO_HOME:-$HOME/.cargo}/bin:$HOME/.cargo/bin:/usr/local/cargo/bin])
@@ -40,6 +41,23 @@ if test "$PHP_NRLLM_RUNTIME" != "no"; then
   if test ! -f "$NRLLM_CRATE/Cargo.lock"; then
     AC_MSG_ERROR([$NRLLM_CRATE holds no Cargo.lock: pie/ builds only inside the complete source archive])
   fi
+
+  dnl The version is Cargo.toml's. Without this check `make` would stop in the middle, with cargo's words. In the crate's folder
+  dnl rustup may choose another toolchain than elsewhere.
+  AC_MSG_CHECKING([for a Rust toolchain that can build nrllm_runtime])
+  NRLLM_RUST_NEEDED=`sed -n 's/^rust-version = "\(.*\)"/\1/p' "$NRLLM_CRATE/Cargo.toml"`
+  NRLLM_RUSTC=${RUSTC:-`dirname "$CARGO"`/rustc}
+  test -x "$NRLLM_RUSTC" || NRLLM_RUSTC=rustc
+  NRLLM_RUST=`cd "$NRLLM_CRATE" && "$NRLLM_RUSTC" --version 2>/dev/null | sed -n 's/^rustc \(@<:@0-9@:>@*\.@<:@0-9@:>@*\).*/\1/p'`
+  if test -z "$NRLLM_RUST"; then
+    AC_MSG_ERROR([$NRLLM_RUSTC does not report its version: install Rust $NRLLM_RUST_NEEDED or newer (https://rustup.rs)])
+  fi
+  if test "${NRLLM_RUST%%.*}" -lt "${NRLLM_RUST_NEEDED%%.*}" || { test "${NRLLM_RUST%%.*}" -eq "${NRLLM_RUST_NEEDED%%.*}" \
+    && test "`echo "$NRLLM_RUST" | cut -d. -f2`" -lt "`echo "$NRLLM_RUST_NEEDED" | cut -d. -f2`"; }; then
+    AC_MSG_ERROR([nrllm_runtime needs Rust $NRLLM_RUST_NEEDED or newer, and $NRLLM_RUSTC is $NRLLM_RUST: run rustup update, or install Rust from https://rustup.rs])
+  fi
+  AC_MSG_RESULT([$NRLLM_RUST])
+
   case `uname -s` in
     Darwin) NRLLM_LIBRARY=libnrllm_runtime.dylib ;;
     *) NRLLM_LIBRARY=libnrllm_runtime.so ;;

@@ -100,8 +100,8 @@ if ($scale !== null) {
 }
 $markdown .= "# Results\n\nMade by `bin/bench`" . ($about['plan'] === 'quick' ? ' `--quick`' : '') . " on {$about['date']}: {$about['machine']}, {$about['cores']} cores (load average {$about['load']} when it began, other work included), PHP {$about['php']}, "
     . "{$about['server']}, Linux {$about['kernel']}, module {$about['module']}. Medians; the raw numbers are in [results.json](results.json)"
-    . ($scale === null ? '' : ', [scale.json](scale.json)') . ($rate === null ? '' : ', [rate.json](rate.json)') . ". What the columns mean: [benchmarks.md](../benchmarks.md).\n\n## The figures to reach\n\n";
-$markdown .= table(['figure', 'wanted', 'measured', 'reached'], $figures) . "Why some are not reached: [benchmarks.md](../benchmarks.md#what-is-not-reached-and-why).\n\n";
+    . ($scale === null ? '' : ', [scale.json](scale.json)') . ($rate === null ? '' : ', [rate.json](rate.json)') . ". What the columns mean: [benchmarks.md](../../benchmarks.md).\n\n## The figures to reach\n\n";
+$markdown .= table(['figure', 'wanted', 'measured', 'reached'], $figures) . "Why some are not reached: [benchmarks.md](../../benchmarks.md#what-is-not-reached-and-why).\n\n";
 
 // ---- operations ------------------------------------------------------------------------------------------------------------------
 foreach (MODE as $mode => $setting) {

@@ -14,6 +14,16 @@ unset LANGUAGE
 say() { printf '%s\n' "$*"; }
 warn() { printf '%s\n' "$*" >&2; }
 die() { warn "$(basename "$0"): $*"; exit 1; }
+# The comment at the head of a script is its help. Prints it.
+usage() { sed -n '2,/^[^#]/{/^#/!d;s/^# \{0,1\}//p}' "$0"; }
+# Every script answers --help, at whatever place before a `--`, and exits with 0.
+for NRLLM_ARGUMENT in "$@"; do
+    case $NRLLM_ARGUMENT in
+        --help | -h) usage; exit 0 ;;
+        --) break ;;
+    esac
+done
+unset NRLLM_ARGUMENT
 on_terminal() { [ -t 1 ] && [ "${TERM:-dumb}" != dumb ]; }
 
 # Seconds with one decimal since the given `$EPOCHREALTIME`.

@@ -32,6 +32,18 @@ $expect('the priority of the ini file is one that PIE takes', $extension['priori
 $rust = preg_match('/^license = "(.+)"$/m', file_get_contents("$top/Cargo.toml"), $match) ? $match[1] : '';
 $expect('the licence is the crate\'s', $root['license'] === 'MIT' && $rust === 'MIT' && str_starts_with(file_get_contents("$top/LICENSE"), 'MIT License'));
 
+// What Packagist shows, and what a user needs to report a problem.
+foreach (['', 'php-stubs/', 'php-ffi/', 'typo3/'] as $folder) {
+    $package = $read("{$folder}composer.json");
+    foreach (['name', 'description', 'type', 'license', 'keywords', 'homepage', 'authors', 'support', 'require'] as $key) {
+        $expect("{$folder}composer.json has $key", !empty($package[$key]));
+    }
+    $expect("{$folder}composer.json says where problems are reported", isset($package['support']['issues'], $package['support']['security']));
+    $expect("{$folder} has its licence and README", is_file("$top/{$folder}LICENSE") && is_file("$top/{$folder}README.md"));
+}
+// A site that requires the extension is content with the bridge.
+$expect('the FFI package provides the extension', $read('php-ffi/composer.json')['provide'] === ['ext-nrllm_runtime' => 'self.version']);
+
 $stubs = $read('php-stubs/composer.json');
 $expect('the stubs are a package of their own', $stubs['name'] === 'nrllm-runtime/stubs');
 // An autoloaded stub would make class_exists('NrLlmRuntime') true on a machine without the extension.
