@@ -5,7 +5,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use nrllm_runtime::run::failure::{KnownType, Throwable, classify, error_class};
+use nrllm_runtime::domain::failure::{KnownType, Throwable, classify, error_class};
 
 /// A throwable by hand: its type and code, and how many fallback chains it is wrapped in.
 #[derive(Clone, Copy)]

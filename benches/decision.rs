@@ -5,8 +5,8 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use nrllm_runtime::run::backoff::Backoff;
-use nrllm_runtime::run::decision::{Facts, after_failure, stale};
+use nrllm_runtime::domain::backoff::Backoff;
+use nrllm_runtime::domain::decision::{Facts, after_failure, stale};
 
 fn decision(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("decision");

@@ -4,22 +4,30 @@
 //! the run; a reaper takes back the runs whose lease ran out. This crate holds the guarded SQL of that protocol and the
 //! two doors to it: a PHP module and, in other builds, a C library.
 //!
-//! The rooms, each using only those below it:
+//! The layers, each using only those below it:
 //!
-//! - `php` (feature `php`, default): the Zend boundary, one file a PHP class.
+//! - `php` (feature `php`, default): the Zend boundary, one file per PHP class.
 //! - `ffi` (feature `ffi`): the C boundary, for PHP's FFI and for programs in other languages.
-//! - [`process`]: what lives as long as a process: sessions and their runtimes, the keeper of leases, the hand-over of a loss, fork
-//!   checks, identities.
-//! - [`store`]: the guarded SQL, a file an operation, over one session with the server.
-//! - [`run`]: the domain: decisions, limits and the failure taxonomy. Pure: no I/O, no clock, no Zend.
+//! - [`keeper`]: kept leases and the heartbeat thread; [`process`]: what lives as long as a process: sessions and their runtimes, fork checks,
+//!   owner names.
+//! - [`ops`]: the guarded SQL, one file per operation.
+//! - [`db`]: one connection with the server.
+//! - [`config`]: what a caller configures.
+//! - [`domain`]: decisions, limits and the failure taxonomy. Pure: no I/O, no clock, no Zend.
+//!
+//! [`error`] stands beside them.
 //!
 //! The rules that comments name are numbered in `docs/protocol.md`; a test whose name begins with `p17_` holds rule 17.
 
+pub mod config;
+pub mod db;
+pub mod domain;
+pub mod error;
 #[cfg(feature = "ffi")]
 pub mod ffi;
+pub mod keeper;
+pub mod ops;
 pub mod process;
-pub mod run;
-pub mod store;
 
 #[cfg(feature = "php")]
 mod php;

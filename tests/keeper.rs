@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use nrllm_runtime::process::keep_options::KeepOptions;
-use nrllm_runtime::process::keeper;
-use nrllm_runtime::process::lease::Lease;
+use nrllm_runtime::keeper::options::KeepOptions;
+use nrllm_runtime::keeper::thread as keeper;
+use nrllm_runtime::keeper::lease::Lease;
 use nrllm_runtime::process::sessions::Key;
-use nrllm_runtime::store::error::Kind;
-use nrllm_runtime::store::options::{Options, Timeouts};
+use nrllm_runtime::error::Kind;
+use nrllm_runtime::config::options::{Options, Timeouts};
 
 use subject::settings;
 use support::PATIENCE;

@@ -7,12 +7,12 @@ mod support;
 use std::fs;
 use std::sync::Arc;
 
-use nrllm_runtime::store::context::Context;
-use nrllm_runtime::store::input::{Input, Key};
-use nrllm_runtime::store::options::Options;
-use nrllm_runtime::store::reap::{Request, reap};
-use nrllm_runtime::store::session::Session;
-use nrllm_runtime::store::settings::{ConnectionSettings, Defaults};
+use nrllm_runtime::ops::sql::Context;
+use nrllm_runtime::config::value::{Input, Key};
+use nrllm_runtime::config::options::Options;
+use nrllm_runtime::ops::reap::{Request, reap};
+use nrllm_runtime::db::session::Session;
+use nrllm_runtime::config::connection::{ConnectionSettings, Defaults};
 use support::database::{Database, Run};
 use tokio::runtime::Builder;
 

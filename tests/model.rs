@@ -12,7 +12,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use nrllm_runtime::run::decision::{Decision, Facts, after_failure, stale};
+use nrllm_runtime::domain::decision::{Decision, Facts, after_failure, stale};
 
 /// Ticks that a lease lasts.
 const LEASE: u8 = 2;

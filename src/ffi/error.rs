@@ -4,7 +4,7 @@ use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::memory;
-use crate::store::error::{Error, Kind};
+use crate::error::{Error, Kind};
 
 /// What a call answers. Everything but `NRLLM_STATUS_OK` comes with an error object, where the caller gave a place for one.
 #[repr(C)]

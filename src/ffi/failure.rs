@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::error::{NrllmError, NrllmStatus, guard};
 use super::memory::{Out, bytes, number};
 use super::view::FailureView;
-use crate::run::argument::ArgumentError;
-use crate::run::failure::{self, Failure, KnownType, MAX_CHAIN, Throwable};
+use crate::domain::validate::ArgumentError;
+use crate::domain::failure::{self, Failure, KnownType, MAX_CHAIN, Throwable};
 
 /// What kind of error the caller met: the first that fits, in this order. `nrllm_failure_types()` names the PHP classes.
 #[repr(C)]

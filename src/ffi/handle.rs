@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use crate::process::fork::Process;
-use crate::run::argument::ArgumentError;
+use crate::domain::validate::ArgumentError;
 
 /// Numbers are given once in the life of a process, to all kinds of handles alike. Odd numbers from here on are no address of
 /// any object.

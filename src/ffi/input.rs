@@ -8,8 +8,8 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
-use crate::run::argument::ArgumentError;
-use crate::store::input::{Input, Key};
+use crate::domain::validate::ArgumentError;
+use crate::config::value::{Input, Key};
 
 /// Reads a document. The message of an error never quotes it: it may hold a password.
 pub(super) fn read(argument: &'static str, json: &[u8]) -> Result<Input, ArgumentError> {

@@ -8,11 +8,11 @@ use super::handle::Table;
 use super::input;
 use super::memory::{Out, bytes, optional};
 use super::runtime::{self, NrllmRuntime};
-use crate::process::keep_options::KeepOptions;
-use crate::process::keeper;
-use crate::process::lease::Lease;
-use crate::run::argument::{self, ArgumentError};
-use crate::store::error::{Error, Result};
+use crate::keeper::options::KeepOptions;
+use crate::keeper::thread as keeper;
+use crate::keeper::lease::Lease;
+use crate::domain::validate::{self, ArgumentError};
+use crate::error::{Error, Result};
 
 /// A lease that a thread of this library keeps renewing. A handle may be used by any thread; in a forked child its state is
 /// "stopped", and the parent's lease goes on.
@@ -55,8 +55,8 @@ pub unsafe extern "C" fn nrllm_keep_lease(
         guard(error, || {
             let answer = Out::new("lease", lease, std::ptr::null_mut())?;
             let runtime = runtime::runtime(runtime)?;
-            let uid = argument::run_uid(run_uid)?;
-            let owner = argument::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
+            let uid = validate::run_uid(run_uid)?;
+            let owner = validate::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
             let entries = match optional("options", options, options_length)? {
                 Some(json) => input::entries("options", json)?,
                 None => Vec::new(),

@@ -3,8 +3,8 @@
 use std::ffi::{CString, c_char};
 use std::ptr::NonNull;
 
-use crate::run::argument::ArgumentError;
-use crate::store::error::Error;
+use crate::domain::validate::ArgumentError;
+use crate::error::Error;
 
 /// Text that ends where C expects it to: a NUL byte inside (a server may quote one) is spelled out.
 pub(super) fn without_nul(text: String) -> CString {

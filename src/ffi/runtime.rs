@@ -12,17 +12,17 @@ use super::input;
 use super::memory::{Out, bytes, number, optional};
 use super::view::{QueuedView, RecoveryView, ReportView, StatusView};
 use crate::process::sessions::{self, Key};
-use crate::run::argument::{self, ArgumentError};
-use crate::run::failure::error_class;
-use crate::store::context::Context;
-use crate::store::error::Result;
-use crate::store::input::Input;
-use crate::store::options::Options;
-use crate::store::outbox::WakeUp;
-use crate::store::reap::{self, Request};
-use crate::store::session::Session;
-use crate::store::settings::{ConnectionSettings, Defaults};
-use crate::store::{cancel, claim, dead_letter, due, fence, lease_state, recover, renew, requeue, status, stranded, undispatched};
+use crate::domain::validate::{self, ArgumentError};
+use crate::domain::failure::error_class;
+use crate::ops::sql::Context;
+use crate::error::Result;
+use crate::config::value::Input;
+use crate::config::options::Options;
+use crate::ops::outbox::WakeUp;
+use crate::ops::reap::{self, Request};
+use crate::db::session::Session;
+use crate::config::connection::{ConnectionSettings, Defaults};
+use crate::ops::{cancel_run, claim_queued, dead_letter_stale, due_runs, fail_undispatched, lease_state, mark_pending_effect, recover_failure, renew_lease, requeue, status, stranded_runs};
 
 /// A set of settings. Handles of equal settings share one connection per process, opened by the first call that needs it. A handle
 /// may be used by any thread, by several at once (their calls wait for each other), and after a fork by the child, which opens a
@@ -165,10 +165,10 @@ pub unsafe extern "C" fn nrllm_claim_queued(
         guard(error, || {
             let answer = Out::new("claimed", claimed, false)?;
             let runtime = self::runtime(runtime)?;
-            let uid = argument::run_uid(run_uid)?;
-            let owner = argument::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
-            let lease = argument::lease_expires(lease_expires)?;
-            answer.set(runtime.call(async |session, context| claim::claim_queued(session, context, uid, owner, lease).await)?);
+            let uid = validate::run_uid(run_uid)?;
+            let owner = validate::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
+            let lease = validate::lease_expires(lease_expires)?;
+            answer.set(runtime.call(async |session, context| claim_queued::claim_queued(session, context, uid, owner, lease).await)?);
             Ok(())
         })
     }
@@ -197,10 +197,10 @@ pub unsafe extern "C" fn nrllm_renew_lease(
         guard(error, || {
             let answer = Out::new("renewed", renewed, false)?;
             let runtime = self::runtime(runtime)?;
-            let uid = argument::run_uid(run_uid)?;
-            let owner = argument::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
-            let lease = argument::lease_expires(lease_expires)?;
-            answer.set(runtime.call(async |session, context| renew::renew_lease(session, context, uid, owner, lease).await)?);
+            let uid = validate::run_uid(run_uid)?;
+            let owner = validate::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
+            let lease = validate::lease_expires(lease_expires)?;
+            answer.set(runtime.call(async |session, context| renew_lease::renew_lease(session, context, uid, owner, lease).await)?);
             Ok(())
         })
     }
@@ -232,12 +232,12 @@ pub unsafe extern "C" fn nrllm_mark_pending_effect(
         guard(error, || {
             let answer = Out::new("marked", marked, false)?;
             let runtime = self::runtime(runtime)?;
-            let uid = argument::run_uid(run_uid)?;
-            let owner = argument::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
-            let effect = argument::effect(bytes("effect", effect, effect_length)?)?;
-            let lease = argument::lease_expires(lease_expires)?;
+            let uid = validate::run_uid(run_uid)?;
+            let owner = validate::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
+            let effect = validate::effect(bytes("effect", effect, effect_length)?)?;
+            let lease = validate::lease_expires(lease_expires)?;
             answer
-                .set(runtime.call(async |session, context| fence::mark_pending_effect(session, context, uid, owner, effect, lease).await)?);
+                .set(runtime.call(async |session, context| mark_pending_effect::mark_pending_effect(session, context, uid, owner, effect, lease).await)?);
             Ok(())
         })
     }
@@ -265,8 +265,8 @@ pub unsafe extern "C" fn nrllm_requeue(
         guard(error, || {
             let answer = Out::new("requeued", requeued, false)?;
             let runtime = self::runtime(runtime)?;
-            let uid = argument::run_uid(run_uid)?;
-            let owner = argument::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
+            let uid = validate::run_uid(run_uid)?;
+            let owner = validate::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
             answer.set(runtime.call(async |session, context| requeue::requeue(session, context, uid, owner).await)?);
             Ok(())
         })
@@ -294,8 +294,8 @@ pub unsafe extern "C" fn nrllm_requeue_stale(
         guard(error, || {
             let answer = Out::new("requeued", requeued, false)?;
             let runtime = self::runtime(runtime)?;
-            let uid = argument::run_uid(run_uid)?;
-            let now = argument::now(now)?;
+            let uid = validate::run_uid(run_uid)?;
+            let now = validate::now(now)?;
             answer.set(runtime.call(async |session, context| requeue::requeue_stale(session, context, uid, now).await)?);
             Ok(())
         })
@@ -325,10 +325,10 @@ pub unsafe extern "C" fn nrllm_dead_letter_stale(
         guard(error, || {
             let answer = Out::new("dead_lettered", dead_lettered, false)?;
             let runtime = self::runtime(runtime)?;
-            let uid = argument::run_uid(run_uid)?;
-            let now = argument::now(now)?;
-            let reason = argument::termination_reason(bytes("terminationReason", termination_reason, termination_reason_length)?)?;
-            answer.set(runtime.call(async |session, context| dead_letter::dead_letter_stale(session, context, uid, now, reason).await)?);
+            let uid = validate::run_uid(run_uid)?;
+            let now = validate::now(now)?;
+            let reason = validate::termination_reason(bytes("terminationReason", termination_reason, termination_reason_length)?)?;
+            answer.set(runtime.call(async |session, context| dead_letter_stale::dead_letter_stale(session, context, uid, now, reason).await)?);
             Ok(())
         })
     }
@@ -357,8 +357,8 @@ pub unsafe extern "C" fn nrllm_lease_state(
         guard(error, || {
             let answer = Out::text("state", state)?;
             let runtime = self::runtime(runtime)?;
-            let uid = argument::run_uid(run_uid)?;
-            let owner = argument::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
+            let uid = validate::run_uid(run_uid)?;
+            let owner = validate::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
             let state = runtime.call(async |session, context| lease_state::lease_state(session, context, uid, owner).await)?;
             answer.set_text(state.as_str());
             Ok(())
@@ -398,12 +398,12 @@ pub unsafe extern "C" fn nrllm_recover_failure(
         guard(error, || {
             let answer = Out::text("recovery", recovery)?;
             let runtime = self::runtime(runtime)?;
-            let uid = argument::run_uid(run_uid)?;
-            let owner = argument::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
+            let uid = validate::run_uid(run_uid)?;
+            let owner = validate::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
             let wake_up = self::wake_up(wake_up, wake_up_length)?;
             let failure = told(failure_type, code, error_class, error_class_length)?;
             let operation = async |session: &mut Session, context: Context<'_>| {
-                recover::recover_failure(session, context, uid, owner, &failure, wake_up.as_ref()).await
+                recover_failure::recover_failure(session, context, uid, owner, &failure, wake_up.as_ref()).await
             };
             let recovery = runtime.call(operation)?;
             answer.set_json(&RecoveryView::new(&recovery, &failure))?;
@@ -474,10 +474,10 @@ pub unsafe extern "C" fn nrllm_fail_undispatched(
         guard(error, || {
             let answer = Out::new("failed", failed, false)?;
             let runtime = self::runtime(runtime)?;
-            let uid = argument::run_uid(run_uid)?;
-            let count = argument::requeue_count(requeue_count)?;
+            let uid = validate::run_uid(run_uid)?;
+            let count = validate::requeue_count(requeue_count)?;
             let class = self::error_class(bytes("errorClass", error_class, error_class_length)?);
-            answer.set(runtime.call(async |session, context| undispatched::fail_undispatched(session, context, uid, count, &class).await)?);
+            answer.set(runtime.call(async |session, context| fail_undispatched::fail_undispatched(session, context, uid, count, &class).await)?);
             Ok(())
         })
     }
@@ -509,13 +509,13 @@ pub unsafe extern "C" fn nrllm_stranded_runs(
         guard(error, || {
             let answer = Out::text("runs", runs)?;
             let runtime = self::runtime(runtime)?;
-            let request = stranded::Request {
-                older_than_seconds: argument::age_seconds("olderThanSeconds", older_than_seconds)?,
-                limit: argument::limit(limit)?,
-                now: number(now).map(argument::now).transpose()?,
+            let request = stranded_runs::Request {
+                older_than_seconds: validate::age_seconds("olderThanSeconds", older_than_seconds)?,
+                limit: validate::limit(limit)?,
+                now: number(now).map(validate::now).transpose()?,
                 wake_up: self::wake_up(wake_up, wake_up_length)?,
             };
-            let runs = runtime.call(async |session, context| stranded::stranded_runs(session, context, &request).await)?;
+            let runs = runtime.call(async |session, context| stranded_runs::stranded_runs(session, context, &request).await)?;
             answer.set_json(&runs.iter().map(QueuedView::stranded).collect::<Vec<_>>())
         })
     }
@@ -543,9 +543,9 @@ pub unsafe extern "C" fn nrllm_due_runs(
         guard(error, || {
             let answer = Out::text("runs", runs)?;
             let runtime = self::runtime(runtime)?;
-            let limit = argument::limit(limit)?;
-            let now = number(now).map(argument::now).transpose()?;
-            let runs = runtime.call(async |session, context| due::due_runs(session, context, limit, now).await)?;
+            let limit = validate::limit(limit)?;
+            let now = number(now).map(validate::now).transpose()?;
+            let runs = runtime.call(async |session, context| due_runs::due_runs(session, context, limit, now).await)?;
             answer.set_json(&runs.iter().map(QueuedView::due).collect::<Vec<_>>())
         })
     }
@@ -571,8 +571,8 @@ pub unsafe extern "C" fn nrllm_cancel_run(
         guard(error, || {
             let answer = Out::new("cancelled", cancelled, false)?;
             let runtime = self::runtime(runtime)?;
-            let uuid = argument::uuid(bytes("uuid", uuid, uuid_length)?)?;
-            answer.set(runtime.call(async |session, context| cancel::cancel_run(session, context, uuid).await)?);
+            let uuid = validate::uuid(bytes("uuid", uuid, uuid_length)?)?;
+            answer.set(runtime.call(async |session, context| cancel_run::cancel_run(session, context, uuid).await)?);
             Ok(())
         })
     }
@@ -600,8 +600,8 @@ pub unsafe extern "C" fn nrllm_status(
         guard(error, || {
             let answer = Out::text("status", status)?;
             let runtime = self::runtime(runtime)?;
-            let now = number(now).map(argument::now).transpose()?;
-            let since = number(since).map(argument::since).transpose()?;
+            let now = number(now).map(validate::now).transpose()?;
+            let since = number(since).map(validate::since).transpose()?;
             let report = runtime.call(async |session, context| self::status::status(session, context, now, since).await)?;
             answer.set_json(&StatusView::new(&report, &runtime.key, &runtime.options))?;
             Ok(())

@@ -4,13 +4,13 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use crate::process::sessions::Key;
-use crate::run::failure::Failure;
-use crate::store::due::DueRun;
-use crate::store::options::Options;
-use crate::store::reap::{Entry, Report};
-use crate::store::recover::Recovery;
-use crate::store::status::StatusReport;
-use crate::store::stranded::Stranded;
+use crate::domain::failure::Failure;
+use crate::ops::due_runs::DueRun;
+use crate::config::options::Options;
+use crate::ops::reap::{Entry, Report};
+use crate::ops::recover_failure::Recovery;
+use crate::ops::status::StatusReport;
+use crate::ops::stranded_runs::Stranded;
 
 /// PHP's int is the widest number that all callers have.
 fn int(value: u64) -> i64 {

@@ -11,9 +11,9 @@ use ext_php_rs::flags::DataType;
 use ext_php_rs::types::{ZendHashTable, Zval};
 use ext_php_rs::zend::ce;
 
-use crate::store::error::Error;
-use crate::store::input::{Input, Key};
-use crate::store::settings::Defaults;
+use crate::error::Error;
+use crate::config::value::{Input, Key};
+use crate::config::connection::Defaults;
 
 /// A string of any bytes.
 #[derive(Clone, Copy)]
@@ -170,6 +170,6 @@ pub(super) fn int(value: u64) -> i64 {
 }
 
 /// Optional wake-up settings.
-pub(super) fn wake_up(entries: &[(Key, Input)]) -> Result<crate::store::outbox::WakeUp, Error> {
-    crate::store::outbox::WakeUp::parse(entries)
+pub(super) fn wake_up(entries: &[(Key, Input)]) -> Result<crate::ops::outbox::WakeUp, Error> {
+    crate::ops::outbox::WakeUp::parse(entries)
 }

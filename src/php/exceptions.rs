@@ -9,8 +9,8 @@ use ext_php_rs::exception::PhpException;
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::zend::{ClassEntry, ce};
 
-use crate::run::argument::ArgumentError;
-use crate::store::error::{Error, Kind};
+use crate::domain::validate::ArgumentError;
+use crate::error::{Error, Kind};
 
 unsafe extern "C" {
     /// PHP's `RuntimeException`, of the extension SPL, which is always there.

@@ -7,7 +7,7 @@ use ext_php_rs::types::ZendHashTable;
 use ext_php_rs::zend::ClassEntry;
 
 use super::convert::Builder;
-use crate::run::failure::{Failure, FailureClass};
+use crate::domain::failure::{Failure, FailureClass};
 
 unsafe extern "C" {
     /// PHP's `JsonSerializable`, of the extension json, which is always there.

@@ -1,7 +1,7 @@
 //! Interrupting PHP when a lease is lost: the keeper raises the engine's own flag, and the handler here throws at the next safe
 //! point of the code that runs.
 //!
-//! What is set, in which order, and what a late raise finds in the next request, is [`HandOver`]'s; the flag is shared with signals,
+//! What is set, in which order, and what a late raise finds in the next request, is [`InterruptSignal`]'s; the flag is shared with signals,
 //! time limits and profilers.
 
 use std::panic::catch_unwind;
@@ -14,14 +14,14 @@ use ext_php_rs::ffi::{ZEND_INTERNAL_FUNCTION, executor_globals, zend_execute_dat
 
 use super::exceptions;
 use super::runtime::NrLlmRuntime;
-use crate::process::handover::HandOver;
-use crate::process::keeper;
+use crate::keeper::interrupt_signal::InterruptSignal;
+use crate::keeper::thread as keeper;
 
 /// The engine's handler.
 type Handler = unsafe extern "C" fn(*mut zend_execute_data);
 
 /// From the keeper's thread to PHP's.
-static HAND_OVER: HandOver = HandOver::new();
+static HAND_OVER: InterruptSignal = InterruptSignal::new();
 /// The handler that was there before, or 0.
 static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
 

@@ -4,7 +4,7 @@ use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::prelude::*;
 
 use super::convert::int;
-use crate::process::lease::Lease;
+use crate::keeper::lease::Lease;
 
 /// A lease that a thread keeps renewing.
 #[php_class]

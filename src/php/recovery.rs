@@ -7,8 +7,8 @@ use ext_php_rs::types::ZendHashTable;
 
 use super::convert::{Builder, int};
 use super::failure::{NrLlmFailure, json_serializable};
-use crate::run::failure::Failure;
-use crate::store::recover::Recovery;
+use crate::domain::failure::Failure;
+use crate::ops::recover_failure::Recovery;
 
 /// What became of a failed run.
 #[php_class]

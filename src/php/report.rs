@@ -8,7 +8,7 @@ use ext_php_rs::zend::ce;
 
 use super::convert::{Builder, int};
 use super::failure::json_serializable;
-use crate::store::reap::{Entry, Report};
+use crate::ops::reap::{Entry, Report};
 
 /// What a reaper did, run by run.
 #[php_class]

@@ -18,17 +18,18 @@ use super::lease::NrLlmLease;
 use super::recovery::NrLlmRecovery;
 use super::report::NrLlmReapReport;
 use super::throwable;
-use crate::process::keep_options::KeepOptions;
+use crate::keeper::options::KeepOptions;
 use crate::process::sessions::{self, Key};
-use crate::process::{identity, keeper};
-use crate::run::{LEASE_SECONDS, MAX_REQUEUES, argument, backoff};
-use crate::store::context::Context;
-use crate::store::error::Result;
-use crate::store::options::Options;
-use crate::store::reap::{self, Request};
-use crate::store::session::Session;
-use crate::store::settings::ConnectionSettings;
-use crate::store::{cancel, claim, dead_letter, due, fence, lease_state, recover, renew, requeue, status, stranded, undispatched};
+use crate::keeper::thread as keeper;
+use crate::process::owner_name;
+use crate::domain::{LEASE_SECONDS, MAX_REQUEUES, backoff, validate};
+use crate::ops::sql::Context;
+use crate::error::Result;
+use crate::config::options::Options;
+use crate::ops::reap::{self, Request};
+use crate::db::session::Session;
+use crate::config::connection::ConnectionSettings;
+use crate::ops::{cancel_run, claim_queued, dead_letter_stale, due_runs, fail_undispatched, lease_state, mark_pending_effect, recover_failure, renew_lease, requeue, status, stranded_runs};
 
 /// The lease, retry and reaping protocol of `nr_llm`'s agent runs.
 #[php_class]
@@ -70,63 +71,63 @@ impl NrLlmRuntime {
 
     /// Claims a queued run. False: somebody else has it, or it is not queued.
     fn claim_queued(&self, runUid: i64, claimedBy: Text, leaseExpires: i64) -> PhpResult<bool> {
-        let uid = argument::run_uid(runUid)?;
-        let owner = argument::claimed_by(claimedBy.0)?;
-        let lease = argument::lease_expires(leaseExpires)?;
-        self.call(async |session, context| claim::claim_queued(session, context, uid, owner, lease).await)
+        let uid = validate::run_uid(runUid)?;
+        let owner = validate::claimed_by(claimedBy.0)?;
+        let lease = validate::lease_expires(leaseExpires)?;
+        self.call(async |session, context| claim_queued::claim_queued(session, context, uid, owner, lease).await)
     }
 
     /// Renews a lease. False: it is lost.
     fn renew_lease(&self, runUid: i64, claimedBy: Text, leaseExpires: i64) -> PhpResult<bool> {
-        let uid = argument::run_uid(runUid)?;
-        let owner = argument::claimed_by(claimedBy.0)?;
-        let lease = argument::lease_expires(leaseExpires)?;
-        self.call(async |session, context| renew::renew_lease(session, context, uid, owner, lease).await)
+        let uid = validate::run_uid(runUid)?;
+        let owner = validate::claimed_by(claimedBy.0)?;
+        let lease = validate::lease_expires(leaseExpires)?;
+        self.call(async |session, context| renew_lease::renew_lease(session, context, uid, owner, lease).await)
     }
 
     /// Marks the effect of the tool that runs next, and renews the lease. False: it is lost.
     fn mark_pending_effect(&self, runUid: i64, claimedBy: Text, effect: Text, leaseExpires: i64) -> PhpResult<bool> {
-        let uid = argument::run_uid(runUid)?;
-        let owner = argument::claimed_by(claimedBy.0)?;
-        let effect = argument::effect(effect.0)?;
-        let lease = argument::lease_expires(leaseExpires)?;
-        self.call(async |session, context| fence::mark_pending_effect(session, context, uid, owner, effect, lease).await)
+        let uid = validate::run_uid(runUid)?;
+        let owner = validate::claimed_by(claimedBy.0)?;
+        let effect = validate::effect(effect.0)?;
+        let lease = validate::lease_expires(leaseExpires)?;
+        self.call(async |session, context| mark_pending_effect::mark_pending_effect(session, context, uid, owner, effect, lease).await)
     }
 
     /// Puts a run that the caller holds back on the queue.
     fn requeue(&self, runUid: i64, claimedBy: Text) -> PhpResult<bool> {
-        let uid = argument::run_uid(runUid)?;
-        let owner = argument::claimed_by(claimedBy.0)?;
+        let uid = validate::run_uid(runUid)?;
+        let owner = validate::claimed_by(claimedBy.0)?;
         self.call(async |session, context| requeue::requeue(session, context, uid, owner).await)
     }
 
     /// Puts a stale run back on the queue.
     fn requeue_stale(&self, runUid: i64, now: i64) -> PhpResult<bool> {
-        let uid = argument::run_uid(runUid)?;
-        let now = argument::now(now)?;
+        let uid = validate::run_uid(runUid)?;
+        let now = validate::now(now)?;
         self.call(async |session, context| requeue::requeue_stale(session, context, uid, now).await)
     }
 
     /// Dead-letters a stale run.
     fn dead_letter_stale(&self, runUid: i64, now: i64, terminationReason: Text) -> PhpResult<bool> {
-        let uid = argument::run_uid(runUid)?;
-        let now = argument::now(now)?;
-        let reason = argument::termination_reason(terminationReason.0)?;
-        self.call(async |session, context| dead_letter::dead_letter_stale(session, context, uid, now, reason).await)
+        let uid = validate::run_uid(runUid)?;
+        let now = validate::now(now)?;
+        let reason = validate::termination_reason(terminationReason.0)?;
+        self.call(async |session, context| dead_letter_stale::dead_letter_stale(session, context, uid, now, reason).await)
     }
 
     /// What the row says about a lease.
     fn lease_state(&self, runUid: i64, claimedBy: Text) -> PhpResult<&'static str> {
-        let uid = argument::run_uid(runUid)?;
-        let owner = argument::claimed_by(claimedBy.0)?;
+        let uid = validate::run_uid(runUid)?;
+        let owner = validate::claimed_by(claimedBy.0)?;
         self.call(async |session, context| lease_state::lease_state(session, context, uid, owner).await.map(|state| state.as_str()))
     }
 
     /// Renews a lease, and keeps it renewed by a thread until the result is released or destroyed.
     #[php(defaults(leaseSeconds = LEASE_SECONDS, options = Array::EMPTY))]
     fn keep_lease(&self, runUid: i64, claimedBy: Text, leaseSeconds: i64, options: Array) -> PhpResult<NrLlmLease> {
-        let uid = argument::run_uid(runUid)?;
-        let owner = argument::claimed_by(claimedBy.0)?;
+        let uid = validate::run_uid(runUid)?;
+        let owner = validate::claimed_by(claimedBy.0)?;
         let keep = KeepOptions::parse(leaseSeconds, &options.entries())?;
         let on_loss = keep.interrupt_on_loss.then(interrupt::arm);
         Ok(NrLlmLease::new(keeper::keep(&self.key, &self.options, uid, owner, keep, on_loss)?))
@@ -139,17 +140,17 @@ impl NrLlmRuntime {
 
     /// Requeues a failed run that the caller holds, or dead-letters it.
     fn recover_failure(&self, runUid: i64, claimedBy: Text, error: ThrowableArg, wakeUp: Option<Array>) -> PhpResult<NrLlmRecovery> {
-        let uid = argument::run_uid(runUid)?;
-        let owner = argument::claimed_by(claimedBy.0)?;
+        let uid = validate::run_uid(runUid)?;
+        let owner = validate::claimed_by(claimedBy.0)?;
         let wake_up = wakeUp.map(|template| convert::wake_up(&template.entries())).transpose()?;
         // User code may run here (getAttemptErrors()), before the session is taken.
         let failure = throwable::failure(&error);
         if ExecutorGlobals::has_exception() {
             // It called exit(): PHP is on its way out, nothing is decided any more, and nobody sees this answer.
-            return Ok(NrLlmRecovery::new(recover::Recovery::LeaseLost, failure));
+            return Ok(NrLlmRecovery::new(recover_failure::Recovery::LeaseLost, failure));
         }
         let recovery =
-            self.call(async |session, context| recover::recover_failure(session, context, uid, owner, &failure, wake_up.as_ref()).await)?;
+            self.call(async |session, context| recover_failure::recover_failure(session, context, uid, owner, &failure, wake_up.as_ref()).await)?;
         Ok(NrLlmRecovery::new(recovery, failure))
     }
 
@@ -163,22 +164,22 @@ impl NrLlmRuntime {
 
     /// Settles a requeued run whose wake-up could not be sent.
     fn fail_undispatched(&self, runUid: i64, requeueCount: i64, error: ThrowableArg) -> PhpResult<bool> {
-        let uid = argument::run_uid(runUid)?;
-        let count = argument::requeue_count(requeueCount)?;
+        let uid = validate::run_uid(runUid)?;
+        let count = validate::requeue_count(requeueCount)?;
         let error_class = throwable::error_class(&error);
-        self.call(async |session, context| undispatched::fail_undispatched(session, context, uid, count, &error_class).await)
+        self.call(async |session, context| fail_undispatched::fail_undispatched(session, context, uid, count, &error_class).await)
     }
 
     /// Claims the waking of queued runs that nothing woke.
     #[php(defaults(limit = 50))]
     fn stranded_runs(&self, olderThanSeconds: i64, limit: i64, now: Option<i64>, wakeUp: Option<Array>) -> PhpResult<ZBox<ZendHashTable>> {
-        let request = stranded::Request {
-            older_than_seconds: argument::age_seconds("olderThanSeconds", olderThanSeconds)?,
-            limit: argument::limit(limit)?,
-            now: now.map(argument::now).transpose()?,
+        let request = stranded_runs::Request {
+            older_than_seconds: validate::age_seconds("olderThanSeconds", olderThanSeconds)?,
+            limit: validate::limit(limit)?,
+            now: now.map(validate::now).transpose()?,
             wake_up: wakeUp.map(|template| convert::wake_up(&template.entries())).transpose()?,
         };
-        let runs = self.call(async |session, context| stranded::stranded_runs(session, context, &request).await)?;
+        let runs = self.call(async |session, context| stranded_runs::stranded_runs(session, context, &request).await)?;
         let mut list = Builder::with_capacity(runs.len());
         for run in runs {
             let row = queued_run(5, run.uid, &run.uuid, run.requeue_count, run.queued_seconds)?.set("wokenUp", run.woken_up)?;
@@ -190,9 +191,9 @@ impl NrLlmRuntime {
     /// Queued runs whose backoff is over.
     #[php(defaults(limit = 10))]
     fn due_runs(&self, limit: i64, now: Option<i64>) -> PhpResult<ZBox<ZendHashTable>> {
-        let limit = argument::limit(limit)?;
-        let now = now.map(argument::now).transpose()?;
-        let runs = self.call(async |session, context| due::due_runs(session, context, limit, now).await)?;
+        let limit = validate::limit(limit)?;
+        let now = now.map(validate::now).transpose()?;
+        let runs = self.call(async |session, context| due_runs::due_runs(session, context, limit, now).await)?;
         let mut list = Builder::with_capacity(runs.len());
         for run in runs {
             list.push(queued_run(4, run.uid, &run.uuid, run.requeue_count, run.queued_seconds)?.finish())?;
@@ -202,14 +203,14 @@ impl NrLlmRuntime {
 
     /// Cancels a run that has not ended.
     fn cancel_run(&self, uuid: Text) -> PhpResult<bool> {
-        let uuid = argument::uuid(uuid.0)?;
-        self.call(async |session, context| cancel::cancel_run(session, context, uuid).await)
+        let uuid = validate::uuid(uuid.0)?;
+        self.call(async |session, context| cancel_run::cancel_run(session, context, uuid).await)
     }
 
     /// What an operator wants to know about the run table.
     fn status(&self, now: Option<i64>, since: Option<i64>) -> PhpResult<ZBox<ZendHashTable>> {
-        let now = now.map(argument::now).transpose()?;
-        let since = since.map(argument::since).transpose()?;
+        let now = now.map(validate::now).transpose()?;
+        let since = since.map(validate::since).transpose()?;
         let report = self.call(async |session, context| status::status(session, context, now, since).await)?;
         let mut counts = Builder::with_capacity(report.counts.len());
         for (name, count) in &report.counts {
@@ -237,14 +238,14 @@ impl NrLlmRuntime {
 
     /// The identity of this process for a segment.
     fn identity(segment: Text) -> PhpResult<String> {
-        let segment = std::str::from_utf8(segment.0).map_err(|_| argument::ArgumentError::new("segment", "must be printable ASCII"))?;
-        Ok(identity::of_this_process(segment)?)
+        let segment = std::str::from_utf8(segment.0).map_err(|_| validate::ArgumentError::new("segment", "must be printable ASCII"))?;
+        Ok(owner_name::of_this_process(segment)?)
     }
 
     /// The backoff of a run that was requeued so often before, in milliseconds, without jitter.
     fn backoff_ms(requeueCount: i64) -> PhpResult<i64> {
         // Any count has a backoff, also one that no row can hold.
-        let count = argument::requeue_count(requeueCount.min(i64::from(u32::MAX)))?;
+        let count = validate::requeue_count(requeueCount.min(i64::from(u32::MAX)))?;
         Ok(int(backoff::backoff_ms(count, backoff::REQUEUE_BACKOFF_MS, backoff::REQUEUE_BACKOFF_CAP_MS)))
     }
 

@@ -13,7 +13,7 @@ use ext_php_rs::zend::{ClassEntry, ce};
 
 use super::convert::ThrowableArg;
 use super::interrupt;
-use crate::run::failure::{self, Failure, KnownType, Throwable};
+use crate::domain::failure::{self, Failure, KnownType, Throwable};
 
 /// A known type, as the engine knows it.
 struct Name {

@@ -1,9 +1,9 @@
 //! The clock of leases: monotonic, and it goes on while the machine is suspended (rule 17).
 
 /// Nanoseconds in a millisecond.
-pub(super) const MILLISECOND: u64 = 1_000_000;
+pub(crate) const MILLISECOND: u64 = 1_000_000;
 /// Nanoseconds in a second.
-pub(super) const SECOND: u64 = 1_000_000_000;
+pub(crate) const SECOND: u64 = 1_000_000_000;
 
 // On macOS this one counts sleep, and CLOCK_UPTIME_RAW is the one that does not.
 #[cfg(target_os = "macos")]
@@ -12,7 +12,7 @@ const COUNTS_SUSPEND: libc::clockid_t = libc::CLOCK_MONOTONIC;
 const COUNTS_SUSPEND: libc::clockid_t = libc::CLOCK_BOOTTIME;
 
 /// Nanoseconds since some moment before the process. No system call on Linux: the kernel's page answers.
-pub(super) fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     #[cfg(test)]
     if let Some(fixed) = FIXED.get() {
         return fixed;
@@ -29,7 +29,7 @@ pub(super) fn now() -> u64 {
 #[cfg(test)]
 thread_local! {
     /// The time of tests that have one of their own; of their thread alone.
-    pub(super) static FIXED: std::cell::Cell<Option<u64>> = const { std::cell::Cell::new(None) };
+    pub(crate) static FIXED: std::cell::Cell<Option<u64>> = const { std::cell::Cell::new(None) };
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-use crate::store::error::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Counts the forks between the process that first asked and this one. Only the handler writes it, in a child that has
 /// one thread.
@@ -17,7 +17,7 @@ extern "C" fn in_the_child() {
 }
 
 /// Counts forks from now on, and returns the count so far.
-pub(super) fn watch() -> Result<u32> {
+pub(crate) fn watch() -> Result<u32> {
     if !REGISTERED.load(Ordering::Relaxed) && !REGISTERED.swap(true, Ordering::AcqRel) {
         // SAFETY: the handler touches one atomic, and stays mapped as long as the process: on Linux the library is linked with nodelete
         // (build.rs); elsewhere nobody ensures that.
@@ -34,7 +34,7 @@ pub(super) fn watch() -> Result<u32> {
 }
 
 /// The count; equal to that of a value's making in the same process alone.
-pub(super) fn generation() -> u32 {
+pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
@@ -57,7 +57,7 @@ impl Process {
     }
 
     /// Its id.
-    pub(super) const fn pid(self) -> u32 {
+    pub(crate) const fn pid(self) -> u32 {
         self.pid
     }
 
@@ -71,15 +71,15 @@ impl Process {
 /// What each process makes for itself. That of the process that last asked is here: after a fork the child puts its own in its place, and leaves the
 /// parent's as it is. So it is never freed, and no lock in it is ever touched by a child: one could have been held at the moment of
 /// the fork.
-pub(super) struct PerProcess<T: 'static>(AtomicPtr<(Process, T)>);
+pub(crate) struct PerProcess<T: 'static>(AtomicPtr<(Process, T)>);
 
 impl<T: Send + Sync> PerProcess<T> {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self(AtomicPtr::new(null_mut()))
     }
 
     /// That of the calling process, made where it has none.
-    pub(super) fn get_or_make<E>(&self, make: impl Fn(Process) -> Result<T, E>) -> Result<&'static T, E> {
+    pub(crate) fn get_or_make<E>(&self, make: impl Fn(Process) -> Result<T, E>) -> Result<&'static T, E> {
         let this = Process::this();
         loop {
             let current = self.0.load(Ordering::Acquire);
@@ -95,7 +95,7 @@ impl<T: Send + Sync> PerProcess<T> {
     }
 
     /// That of the calling process, if it has one.
-    pub(super) fn get(&self) -> Option<&'static T> {
+    pub(crate) fn get(&self) -> Option<&'static T> {
         let (process, value) = Self::published(self.0.load(Ordering::Acquire))?;
         (*process == Process::this()).then_some(value)
     }

@@ -9,14 +9,14 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::fork::PerProcess;
 use super::signals::start_masked;
-use crate::store::error::{Error, Fate, Result};
-use crate::store::options::Timeouts;
-use crate::store::resolve::Resolver;
-use crate::store::session::Session;
-use crate::store::settings::ConnectionSettings;
+use crate::error::{Error, Fate, Result};
+use crate::config::options::Timeouts;
+use crate::db::dns::Resolver;
+use crate::db::session::Session;
+use crate::config::connection::ConnectionSettings;
 
 /// How long an orderly goodbye may take. It is one small packet into a socket's buffer: no reply is waited for.
-pub(super) const GOODBYE: Duration = Duration::from_millis(50);
+pub(crate) const GOODBYE: Duration = Duration::from_millis(50);
 
 /// What distinguishes sessions.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +55,7 @@ fn registry() -> &'static Registry {
 }
 
 /// The resolver of this process, for a session that is not one of its registry's. No lock is taken.
-pub(super) fn resolver() -> Arc<Resolver> {
+pub(crate) fn resolver() -> Arc<Resolver> {
     Arc::clone(&registry().resolver)
 }
 

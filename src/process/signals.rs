@@ -14,7 +14,7 @@ pub fn spawn_masked<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Se
 }
 
 /// [`spawn_masked`] for the threads of a resolver.
-pub(super) fn start_masked(body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+pub(crate) fn start_masked(body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
     spawn_masked("nrllm-resolver", body).map(drop)
 }
 

@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-use nrllm_runtime::run::argument;
-use nrllm_runtime::run::backoff::{Backoff, backoff_ms};
-use nrllm_runtime::run::failure::error_class;
-use nrllm_runtime::run::identity::identity;
-use nrllm_runtime::store::error::Kind;
-use nrllm_runtime::store::input::{Input, Key};
-use nrllm_runtime::store::options::{Options, TableName};
-use nrllm_runtime::store::outbox::WakeUp;
-use nrllm_runtime::store::server::ServerFacts;
-use nrllm_runtime::store::settings::{ConnectionSettings, Defaults};
+use nrllm_runtime::domain::validate;
+use nrllm_runtime::domain::backoff::{Backoff, backoff_ms};
+use nrllm_runtime::domain::failure::error_class;
+use nrllm_runtime::domain::owner::identity;
+use nrllm_runtime::error::Kind;
+use nrllm_runtime::config::value::{Input, Key};
+use nrllm_runtime::config::options::{Options, TableName};
+use nrllm_runtime::ops::outbox::WakeUp;
+use nrllm_runtime::db::server::ServerCapabilities;
+use nrllm_runtime::config::connection::{ConnectionSettings, Defaults};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -164,15 +164,15 @@ proptest! {
 
     #[test]
     fn arguments_of_any_bytes_are_an_answer(bytes in vec(any::<u8>(), 0..100), number in any::<i64>()) {
-        for owner in [argument::claimed_by(&bytes), argument::uuid(&bytes), argument::effect(&bytes), argument::termination_reason(&bytes)] {
+        for owner in [validate::claimed_by(&bytes), validate::uuid(&bytes), validate::effect(&bytes), validate::termination_reason(&bytes)] {
             match owner {
                 Ok(text) => prop_assert!(text.as_bytes() == bytes.as_slice() && text.chars().count() <= 64),
                 Err(error) => prop_assert!(error.to_string().starts_with('$')),
             }
         }
-        prop_assert_eq!(argument::lease_expires(number).is_ok(), (1..=4_294_967_295).contains(&number));
-        prop_assert_eq!(argument::now(number).is_ok(), (0..=4_294_967_295).contains(&number));
-        prop_assert_eq!(argument::run_uid(number).is_ok(), number >= 1);
+        prop_assert_eq!(validate::lease_expires(number).is_ok(), (1..=4_294_967_295).contains(&number));
+        prop_assert_eq!(validate::now(number).is_ok(), (0..=4_294_967_295).contains(&number));
+        prop_assert_eq!(validate::run_uid(number).is_ok(), number >= 1);
     }
 
     #[test]
@@ -200,7 +200,7 @@ proptest! {
         let made = identity(&segment, &host, pid, &nonce).unwrap();
         let tail = format!(":{pid}:{nonce}");
         prop_assert!(made.len() <= 64 && made.is_ascii() && made.ends_with(&tail) && made.starts_with(&segment), "{made}");
-        prop_assert!(argument::claimed_by(made.as_bytes()).is_ok());
+        prop_assert!(validate::claimed_by(made.as_bytes()).is_ok());
     }
 
     #[test]
@@ -213,7 +213,7 @@ proptest! {
     fn a_server_may_say_anything_about_itself(list in vec(("\\PC{0,20}", "\\PC{0,40}"), 0..6), version in "\\PC{0,30}", query in 0_u64..10_000_000) {
         let mut list = list;
         list.push(("version".to_owned(), version));
-        let facts = ServerFacts::from_variables(&list);
+        let facts = ServerCapabilities::from_variables(&list);
         let limits = facts.limits(std::time::Duration::from_millis(query));
         prop_assert!(limits.statement < limits.client && limits.lock_wait_s >= 1);
     }

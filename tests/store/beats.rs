@@ -1,8 +1,8 @@
 //! The keeper's beats, as statements.
 
-use nrllm_runtime::store::beat::{Beat, End, beat};
-use nrllm_runtime::store::lease_state::LeaseState;
-use nrllm_runtime::store::options::{Clock, Options};
+use nrllm_runtime::ops::heartbeat::{Beat, End, beat};
+use nrllm_runtime::ops::lease_state::LeaseState;
+use nrllm_runtime::config::options::{Clock, Options};
 
 use crate::subject::Subject;
 use crate::support::database::{Database, Run};

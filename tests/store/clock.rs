@@ -1,9 +1,9 @@
 //! Whose clock writes and judges: rule 23. The server's clock is set far away from the caller's, and stands still.
 
-use nrllm_runtime::run::failure::FailureClass;
-use nrllm_runtime::store::options::{Clock, Options};
-use nrllm_runtime::store::reap::Request;
-use nrllm_runtime::store::recover::Recovery;
+use nrllm_runtime::domain::failure::FailureClass;
+use nrllm_runtime::config::options::{Clock, Options};
+use nrllm_runtime::ops::reap::Request;
+use nrllm_runtime::ops::recover_failure::Recovery;
 
 use crate::subject::{LEASE, NOW, Subject, request, uids};
 use crate::support::database::{Database, Run, Shape, assert_row, changed};

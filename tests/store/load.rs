@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use nrllm_runtime::store::context::unix_time;
+use nrllm_runtime::ops::sql::unix_time;
 
 use mysql_async::Error;
 

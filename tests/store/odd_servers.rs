@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nrllm_runtime::run::failure::FailureClass;
-use nrllm_runtime::store::error::Kind;
-use nrllm_runtime::store::input::{Input, Key};
-use nrllm_runtime::store::options::Options;
-use nrllm_runtime::store::recover::Recovery;
-use nrllm_runtime::store::settings::{ConnectionSettings, Defaults};
+use nrllm_runtime::domain::failure::FailureClass;
+use nrllm_runtime::error::Kind;
+use nrllm_runtime::config::value::{Input, Key};
+use nrllm_runtime::config::options::Options;
+use nrllm_runtime::ops::recover_failure::Recovery;
+use nrllm_runtime::config::connection::{ConnectionSettings, Defaults};
 
 use crate::subject::{LEASE, NOW, Subject, error_of, request};
 use crate::support::PATIENCE;

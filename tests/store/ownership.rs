@@ -1,8 +1,8 @@
 //! Who owns a run: rules 1 to 3, and the operations of one lease with every column compared.
 
-use nrllm_runtime::run::failure::FailureClass;
-use nrllm_runtime::store::beat;
-use nrllm_runtime::store::error::Kind;
+use nrllm_runtime::domain::failure::FailureClass;
+use nrllm_runtime::ops::heartbeat;
+use nrllm_runtime::error::Kind;
 
 use crate::subject::{LEASE, NOW, Subject, error_of};
 use crate::support::client::Client;
@@ -443,7 +443,7 @@ fn p03_owners_compare_byte_by_byte() {
                 assert_eq!(stored, hex, "{collation}");
                 let why = format!("{collation}: {holder:?} is not {other:?}");
                 let before = database.row(uid);
-                let lost = |outcome: nrllm_runtime::store::error::Result<bool>| match outcome {
+                let lost = |outcome: nrllm_runtime::error::Result<bool>| match outcome {
                     Ok(owned) => assert!(!owned, "{why}"),
                     Err(error) => assert_eq!(error.kind, Kind::Argument, "{why}: {error}"),
                 };
@@ -480,7 +480,7 @@ fn p03_an_owner_the_column_cannot_hold_is_an_argument_error() {
             let mut subject = Subject::on(&database);
             let options = subject.options.clone();
             let beat = subject.run(async |session, _| {
-                beat::beat(session, &options, uid as u64, owner, 60, beat::End::Exact, || true).await.map(|_| false)
+                heartbeat::beat(session, &options, uid as u64, owner, 60, heartbeat::End::Exact, || true).await.map(|_| false)
             });
             for refused in [
                 subject.claim(uid, owner, LEASE),

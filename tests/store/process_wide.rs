@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use nrllm_runtime::process::sessions::{self, Key};
-use nrllm_runtime::store::context::Context;
-use nrllm_runtime::store::error::{Kind, Result};
-use nrllm_runtime::store::options::{Options, Timeouts};
-use nrllm_runtime::store::renew::renew_lease;
+use nrllm_runtime::ops::sql::Context;
+use nrllm_runtime::error::{Kind, Result};
+use nrllm_runtime::config::options::{Options, Timeouts};
+use nrllm_runtime::ops::renew_lease::renew_lease;
 
 use crate::subject::{LEASE, NOW, error_of, settings};
 use crate::support::database::{Database, Run};

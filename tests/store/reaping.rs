@@ -1,7 +1,7 @@
 //! Reaping beside live workers: rules 6 to 12, and the decision table on a real server.
 
-use nrllm_runtime::store::error::Kind;
-use nrllm_runtime::store::reap::{Report, Request};
+use nrllm_runtime::error::Kind;
+use nrllm_runtime::ops::reap::{Report, Request};
 
 use crate::subject::{LEASE, NOW, Subject, error_of, reasons, request, uids};
 use crate::support::database::{Database, Run, Shape, assert_row, changed};

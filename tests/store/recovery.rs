@@ -1,8 +1,8 @@
 //! What becomes of a failed run: the decision after a failure with every column compared, and rule 15, 24 to 27 as far as they are stored.
 
-use nrllm_runtime::run::failure::FailureClass;
-use nrllm_runtime::run::status::Reason;
-use nrllm_runtime::store::recover::Recovery;
+use nrllm_runtime::domain::failure::FailureClass;
+use nrllm_runtime::domain::status::Reason;
+use nrllm_runtime::ops::recover_failure::Recovery;
 
 use crate::subject::{LEASE, NOW, Subject};
 use crate::support::database::{Database, Run, Shape, assert_row, changed};
@@ -158,7 +158,7 @@ fn p27_no_error_class_stops_a_settlement() {
     let mut database = Database::new();
     let mut subject = Subject::on(&database);
     let uid = database.insert(&Run::running(OWNER, LEASE));
-    let cut = nrllm_runtime::run::failure::error_class(long.as_bytes());
+    let cut = nrllm_runtime::domain::failure::error_class(long.as_bytes());
     assert_eq!(subject.recover(uid, OWNER, FailureClass::Unknown, &cut).unwrap(), dead_letter(Reason::NotRetryable, 0));
     assert_eq!(database.get(uid, "error_class").chars().count(), 255);
 }

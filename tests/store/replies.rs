@@ -3,11 +3,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use nrllm_runtime::run::failure::FailureClass;
-use nrllm_runtime::store::error::{Kind, Result};
-use nrllm_runtime::store::options::Options;
-use nrllm_runtime::store::reap::{Report, Request};
-use nrllm_runtime::store::recover::Recovery;
+use nrllm_runtime::domain::failure::FailureClass;
+use nrllm_runtime::error::{Kind, Result};
+use nrllm_runtime::config::options::Options;
+use nrllm_runtime::ops::reap::{Report, Request};
+use nrllm_runtime::ops::recover_failure::Recovery;
 
 use crate::subject::{LEASE, NOW, Subject, error_of, request};
 use crate::support::database::{Database, RUNS, Run, Shape};

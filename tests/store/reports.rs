@@ -1,6 +1,6 @@
 //! The status report: plain counts over a table of every kind of run.
 
-use nrllm_runtime::store::status::{StatusReport, status};
+use nrllm_runtime::ops::status::{StatusReport, status};
 
 use crate::subject::{LEASE, NOW, Subject};
 use crate::support::database::{Database, Run, Shape};

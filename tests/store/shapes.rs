@@ -1,7 +1,7 @@
 //! Tables and accounts as they are found: missing columns and when they are asked for again, other names, other schemas.
 
-use nrllm_runtime::store::error::Kind;
-use nrllm_runtime::store::options::{Options, TableName};
+use nrllm_runtime::error::Kind;
+use nrllm_runtime::config::options::{Options, TableName};
 
 use crate::subject::{LEASE, NOW, Subject, error_of, request};
 use crate::support::database::{Database, Run, Shape, assert_row};

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nrllm_runtime::run::argument;
-use nrllm_runtime::run::failure::{Classification, Failure, FailureClass};
-use nrllm_runtime::store::context::Context;
-use nrllm_runtime::store::error::{Error, Kind, Result};
-use nrllm_runtime::store::input::{Input, Key};
-use nrllm_runtime::store::options::Options;
-use nrllm_runtime::store::reap::{self, Entry, Report, Request};
-use nrllm_runtime::store::recover::{self, Recovery};
-use nrllm_runtime::store::session::Session;
-use nrllm_runtime::store::settings::{ConnectionSettings, Defaults};
-use nrllm_runtime::store::{cancel, claim, dead_letter, fence, lease_state, renew, requeue, undispatched};
+use nrllm_runtime::domain::validate;
+use nrllm_runtime::domain::failure::{Classification, Failure, FailureClass};
+use nrllm_runtime::ops::sql::Context;
+use nrllm_runtime::error::{Error, Kind, Result};
+use nrllm_runtime::config::value::{Input, Key};
+use nrllm_runtime::config::options::Options;
+use nrllm_runtime::ops::reap::{self, Entry, Report, Request};
+use nrllm_runtime::ops::recover_failure::{self, Recovery};
+use nrllm_runtime::db::session::Session;
+use nrllm_runtime::config::connection::{ConnectionSettings, Defaults};
+use nrllm_runtime::ops::{cancel_run, claim_queued, dead_letter_stale, fail_undispatched, lease_state, mark_pending_effect, renew_lease, requeue};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::support::database::Database;
@@ -87,37 +87,37 @@ impl Subject {
     }
 
     pub fn claim(&mut self, uid: i64, owner: &str, lease: i64) -> Result<bool> {
-        let uid = argument::run_uid(uid)?;
-        self.run(async |session, context| claim::claim_queued(session, context, uid, owner, lease).await)
+        let uid = validate::run_uid(uid)?;
+        self.run(async |session, context| claim_queued::claim_queued(session, context, uid, owner, lease).await)
     }
 
     pub fn renew(&mut self, uid: i64, owner: &str, lease: i64) -> Result<bool> {
-        let uid = argument::run_uid(uid)?;
-        self.run(async |session, context| renew::renew_lease(session, context, uid, owner, lease).await)
+        let uid = validate::run_uid(uid)?;
+        self.run(async |session, context| renew_lease::renew_lease(session, context, uid, owner, lease).await)
     }
 
     pub fn fence(&mut self, uid: i64, owner: &str, effect: &str, lease: i64) -> Result<bool> {
-        let uid = argument::run_uid(uid)?;
-        self.run(async |session, context| fence::mark_pending_effect(session, context, uid, owner, effect, lease).await)
+        let uid = validate::run_uid(uid)?;
+        self.run(async |session, context| mark_pending_effect::mark_pending_effect(session, context, uid, owner, effect, lease).await)
     }
 
     pub fn requeue(&mut self, uid: i64, owner: &str) -> Result<bool> {
-        let uid = argument::run_uid(uid)?;
+        let uid = validate::run_uid(uid)?;
         self.run(async |session, context| requeue::requeue(session, context, uid, owner).await)
     }
 
     pub fn requeue_stale(&mut self, uid: i64, now: i64) -> Result<bool> {
-        let uid = argument::run_uid(uid)?;
+        let uid = validate::run_uid(uid)?;
         self.run(async |session, context| requeue::requeue_stale(session, context, uid, now).await)
     }
 
     pub fn dead_letter_stale(&mut self, uid: i64, now: i64, reason: &str) -> Result<bool> {
-        let uid = argument::run_uid(uid)?;
-        self.run(async |session, context| dead_letter::dead_letter_stale(session, context, uid, now, reason).await)
+        let uid = validate::run_uid(uid)?;
+        self.run(async |session, context| dead_letter_stale::dead_letter_stale(session, context, uid, now, reason).await)
     }
 
     pub fn lease_state(&mut self, uid: i64, owner: &str) -> Result<&'static str> {
-        let uid = argument::run_uid(uid)?;
+        let uid = validate::run_uid(uid)?;
         self.run(async |session, context| Ok(lease_state::lease_state(session, context, uid, owner).await?.as_str()))
     }
 
@@ -131,18 +131,18 @@ impl Subject {
     }
 
     pub fn recover(&mut self, uid: i64, owner: &str, class: FailureClass, error_class: &str) -> Result<Recovery> {
-        let uid = argument::run_uid(uid)?;
+        let uid = validate::run_uid(uid)?;
         let failure = Failure { classification: Classification { class, http_status: None }, error_class: error_class.to_owned() };
-        self.run(async |session, context| recover::recover_failure(session, context, uid, owner, &failure, None).await)
+        self.run(async |session, context| recover_failure::recover_failure(session, context, uid, owner, &failure, None).await)
     }
 
     pub fn cancel(&mut self, uuid: &str) -> Result<bool> {
-        self.run(async |session, context| cancel::cancel_run(session, context, uuid).await)
+        self.run(async |session, context| cancel_run::cancel_run(session, context, uuid).await)
     }
 
     pub fn fail_undispatched(&mut self, uid: i64, requeue_count: i64, error_class: &str) -> Result<bool> {
-        let (uid, count) = (argument::run_uid(uid)?, argument::requeue_count(requeue_count)?);
-        self.run(async |session, context| undispatched::fail_undispatched(session, context, uid, count, error_class).await)
+        let (uid, count) = (validate::run_uid(uid)?, validate::requeue_count(requeue_count)?);
+        self.run(async |session, context| fail_undispatched::fail_undispatched(session, context, uid, count, error_class).await)
     }
 }
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use nrllm_runtime::store::due::{self, DueRun};
-use nrllm_runtime::store::error::Kind;
-use nrllm_runtime::store::options::{Clock, Options};
-use nrllm_runtime::store::recover::Recovery;
-use nrllm_runtime::store::stranded::{self, Stranded};
+use nrllm_runtime::ops::due_runs::{self, DueRun};
+use nrllm_runtime::error::Kind;
+use nrllm_runtime::config::options::{Clock, Options};
+use nrllm_runtime::ops::recover_failure::Recovery;
+use nrllm_runtime::ops::stranded_runs::{self, Stranded};
 
 use crate::subject::{LEASE, NOW, Subject, error_of};
 use crate::support::database::{Database, MESSAGES, RUNS, Run, Shape, assert_row, changed};
@@ -18,7 +18,7 @@ use crate::support::server::{Server, shared};
 use crate::wakeup::{messages, recover_waking, sweep, template};
 
 fn due_at(subject: &mut Subject, limit: u64, now: i64) -> Vec<DueRun> {
-    subject.run(async |session, context| due::due_runs(session, context, limit, Some(now)).await).unwrap()
+    subject.run(async |session, context| due_runs::due_runs(session, context, limit, Some(now)).await).unwrap()
 }
 
 fn due_uids(subject: &mut Subject, limit: u64, now: i64) -> Vec<i64> {
@@ -271,8 +271,8 @@ fn p13_the_time_that_judges_is_the_time_that_marks() {
             subject.time = if clock == Clock::Database { database.client().number("SELECT UNIX_TIMESTAMP()") } else { NOW };
             let uid = database.insert(&Run::queued().tstamp(now - 400));
             let at = |subject: &mut Subject, now: i64| {
-                let request = stranded::Request { older_than_seconds: 300, limit: 5, now: Some(now), wake_up: Some(template()) };
-                swept_uids(&subject.run(async |session, context| stranded::stranded_runs(session, context, &request).await).unwrap())
+                let request = stranded_runs::Request { older_than_seconds: 300, limit: 5, now: Some(now), wake_up: Some(template()) };
+                swept_uids(&subject.run(async |session, context| stranded_runs::stranded_runs(session, context, &request).await).unwrap())
             };
             assert_eq!(at(&mut subject, now), [uid], "{now} {clock:?}");
             assert_eq!(at(&mut subject, now), Vec::<i64>::new(), "{now} {clock:?}");
@@ -354,7 +354,7 @@ fn p13_many_stranded_runs_are_marked_in_few_statements() {
     // The status report counts the same way.
     let stranded = |subject: &mut Subject, now: i64| {
         subject
-            .run(async |session, context| nrllm_runtime::store::status::status(session, context, Some(now), None).await)
+            .run(async |session, context| nrllm_runtime::ops::status::status(session, context, Some(now), None).await)
             .unwrap()
             .stranded
     };
@@ -406,7 +406,7 @@ fn p06_a_sweep_works_where_the_binary_log_holds_statements() {
     let stale = database.insert_all(&stale);
     let mut subject = Subject::on(&database);
     assert_eq!(swept_uids(&sweep(&mut subject, 60, 1_000, Some(template())).unwrap()), uids);
-    let report = subject.reap(&nrllm_runtime::store::reap::Request { wake_up: Some(template()), ..crate::subject::request(500) }).unwrap();
+    let report = subject.reap(&nrllm_runtime::ops::reap::Request { wake_up: Some(template()), ..crate::subject::request(500) }).unwrap();
     assert_eq!(report.requeued.len(), stale.len());
     assert_eq!(messages(&mut database).len(), 240);
 }
@@ -418,6 +418,6 @@ fn a_table_without_the_counter_is_named() {
     let mut subject = Subject::on(&database);
     let told = error_of(Kind::Configuration, sweep(&mut subject, 60, 5, None));
     assert!(told.message.contains("requeue_count"), "{told:?}");
-    let told = error_of(Kind::Configuration, subject.run(async |session, context| due::due_runs(session, context, 5, None).await));
+    let told = error_of(Kind::Configuration, subject.run(async |session, context| due_runs::due_runs(session, context, 5, None).await));
     assert!(told.message.contains("requeue_count"), "{told:?}");
 }

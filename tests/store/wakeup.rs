@@ -5,17 +5,17 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Instant;
 
-use nrllm_runtime::run::argument;
-use nrllm_runtime::run::failure::{Classification, Failure, FailureClass};
-use nrllm_runtime::run::status::Reason;
-use nrllm_runtime::store::due;
-use nrllm_runtime::store::error::{Kind, Result};
-use nrllm_runtime::store::options::{Clock, Options, TableName};
-use nrllm_runtime::store::outbox::WakeUp;
-use nrllm_runtime::store::reap::Request;
-use nrllm_runtime::store::recover::{self, Recovery};
-use nrllm_runtime::store::status;
-use nrllm_runtime::store::stranded::{self, Stranded};
+use nrllm_runtime::domain::validate;
+use nrllm_runtime::domain::failure::{Classification, Failure, FailureClass};
+use nrllm_runtime::domain::status::Reason;
+use nrllm_runtime::ops::due_runs;
+use nrllm_runtime::error::{Kind, Result};
+use nrllm_runtime::config::options::{Clock, Options, TableName};
+use nrllm_runtime::ops::outbox::WakeUp;
+use nrllm_runtime::ops::reap::Request;
+use nrllm_runtime::ops::recover_failure::{self, Recovery};
+use nrllm_runtime::ops::status;
+use nrllm_runtime::ops::stranded_runs::{self, Stranded};
 
 use crate::subject::{LEASE, NOW, Subject, error_of, reasons, request, settings, uids};
 use crate::support::client::Client;
@@ -50,15 +50,15 @@ fn waking(limit: u64) -> Request {
 }
 
 pub fn recover_waking(subject: &mut Subject, uid: i64, wake_up: Option<&WakeUp>) -> Result<Recovery> {
-    let uid = argument::run_uid(uid)?;
+    let uid = validate::run_uid(uid)?;
     let failure =
         Failure { classification: Classification { class: FailureClass::Connection, http_status: None }, error_class: "E".to_owned() };
-    subject.run(async |session, context| recover::recover_failure(session, context, uid, OWNER, &failure, wake_up).await)
+    subject.run(async |session, context| recover_failure::recover_failure(session, context, uid, OWNER, &failure, wake_up).await)
 }
 
 pub fn sweep(subject: &mut Subject, older_than_seconds: i64, limit: u64, wake_up: Option<WakeUp>) -> Result<Vec<Stranded>> {
-    let request = stranded::Request { older_than_seconds, limit, now: None, wake_up };
-    subject.run(async |session, context| stranded::stranded_runs(session, context, &request).await)
+    let request = stranded_runs::Request { older_than_seconds, limit, now: None, wake_up };
+    subject.run(async |session, context| stranded_runs::stranded_runs(session, context, &request).await)
 }
 
 /// A message as the test reads it: for which run, and when it was made and becomes available, in unix seconds.
@@ -149,7 +149,7 @@ fn p13_a_recovery_s_message_is_available_when_the_run_is_due_and_never_before() 
         let uuid = database.get(uid, "uuid");
         assert_eq!(messages(&mut database), [Message { uuid, created: NOW, available: NOW + seconds }]);
         let due = |subject: &mut Subject, now: i64| {
-            subject.run(async |session, context| nrllm_runtime::store::due::due_runs(session, context, 5, Some(now)).await).unwrap().len()
+            subject.run(async |session, context| nrllm_runtime::ops::due_runs::due_runs(session, context, 5, Some(now)).await).unwrap().len()
         };
         assert_eq!((due(&mut subject, NOW + seconds - 1), due(&mut subject, NOW + seconds)), (0, 1), "{base_ms} {count}");
     }
@@ -572,7 +572,7 @@ fn p14_what_is_told_of_a_wake_up_is_true() {
 
 /// What a reap of the runs A, B and C tells when its commit is lost before the server has it, and another reaper, which knows no outbox,
 /// handles `theirs` of them before the rows are read back.
-fn partly_handled(theirs: &[usize]) -> (Database, Vec<i64>, nrllm_runtime::store::reap::Report) {
+fn partly_handled(theirs: &[usize]) -> (Database, Vec<i64>, nrllm_runtime::ops::reap::Report) {
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
     let runs: Vec<i64> = (0..3).map(|number| database.insert(&stale(number))).collect();
@@ -656,7 +656,7 @@ fn p21_every_operation_with_a_wake_up_goes_on_when_the_idle_connection_was_close
         assert!(told.values().any(|&(done, woken)| done && woken), "{}: {told:?}", round.name);
         assert_eq!(proxy.connections(), 2, "{number}: {}", round.name);
         proxy.cut_all();
-        subject.run(async |session, context| due::due_runs(session, context, 10, None).await).unwrap();
+        subject.run(async |session, context| due_runs::due_runs(session, context, 10, None).await).unwrap();
         proxy.cut_all();
         subject.run(async |session, context| status::status(session, context, Some(NOW), None).await).unwrap();
     }
@@ -672,7 +672,7 @@ struct Round {
 /// What was told of each run: was it requeued (or its waking claimed), and was its wake-up written?
 type Told = BTreeMap<u64, (bool, bool)>;
 
-fn told(report: &nrllm_runtime::store::reap::Report) -> Told {
+fn told(report: &nrllm_runtime::ops::reap::Report) -> Told {
     let requeued = report.requeued.iter().map(|entry| (entry.uid, (true, entry.woken_up)));
     requeued.chain(report.dead_lettered.iter().map(|entry| (entry.uid, (false, false)))).collect()
 }

@@ -1,0 +1,209 @@
+//! What the run table has, asked once a connection: releases of nr_llm and sites differ in columns and character sets.
+
+use mysql_async::{Params, Row};
+
+use crate::error::{Error, Result};
+use crate::config::options::TableName;
+use super::row::{bytes, optional_text, text};
+use super::session::{Session, params};
+use crate::domain::validate::ArgumentError;
+
+/// A column, as far as the product cares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Column {
+    name: String,
+    /// `None` for columns that hold no text.
+    charset: Option<Charset>,
+}
+
+/// The character sets whose repertoire is known here; the name of any other never enters SQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Charset {
+    Utf8mb4,
+    Utf8mb3,
+    Latin1,
+    Ascii,
+    Binary,
+    Other,
+}
+
+impl Charset {
+    fn parse(name: &str) -> Self {
+        match name.to_ascii_lowercase().as_str() {
+            "utf8mb4" => Self::Utf8mb4,
+            "utf8mb3" | "utf8" => Self::Utf8mb3,
+            "latin1" => Self::Latin1,
+            "ascii" => Self::Ascii,
+            "binary" => Self::Binary,
+            _ => Self::Other,
+        }
+    }
+
+    /// Can a column of this character set hold the character? For sets that are not known here, only ASCII is sure.
+    fn holds(self, c: char) -> bool {
+        match self {
+            Self::Utf8mb4 | Self::Binary => true,
+            Self::Utf8mb3 => (c as u32) <= 0xFFFF,
+            // The servers' latin1 is cp1252 with the five unassigned bytes kept as control characters.
+            Self::Latin1 => c.is_ascii() || cp1252(c),
+            Self::Ascii | Self::Other => c.is_ascii(),
+        }
+    }
+}
+
+/// Is the character one of cp1252's upper half?
+fn cp1252(c: char) -> bool {
+    matches!(c as u32, 0xA0..=0xFF | 0x81 | 0x8D | 0x8F | 0x90 | 0x9D)
+        || "\u{20AC}\u{201A}\u{192}\u{201E}\u{2026}\u{2020}\u{2021}\u{2C6}\u{2030}\u{160}\u{2039}\u{152}\u{17D}\u{2018}\u{2019}\u{201C}\u{201D}\u{2022}\u{2013}\u{2014}\u{2DC}\u{2122}\u{161}\u{203A}\u{153}\u{17E}\u{178}"
+            .contains(c)
+}
+
+/// The columns of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableSchema {
+    table: String,
+    columns: Vec<Column>,
+}
+
+impl TableSchema {
+    /// Asks the server.
+    pub(crate) async fn read(session: &mut Session, table: &TableName) -> Result<Self> {
+        let sql = "SELECT COLUMN_NAME, CHARACTER_SET_NAME FROM information_schema.COLUMNS \
+                   WHERE TABLE_SCHEMA = COALESCE(?, DATABASE()) AND TABLE_NAME = ?";
+        let rows = session.query(sql, params![table.schema(), table.name()]).await?;
+        if rows.is_empty() {
+            return Err(Self::why_unreadable(session, table).await);
+        }
+        let columns = rows.into_iter().map(column).collect::<Result<_>>()?;
+        Ok(Self { table: table.quoted().to_owned(), columns })
+    }
+
+    /// The catalogue shows nothing: the server's own words tell whether the table is missing or hidden.
+    async fn why_unreadable(session: &mut Session, table: &TableName) -> Error {
+        let sql = format!("SELECT 1 FROM {} LIMIT 0", table.quoted());
+        match session.query(&sql, Params::Empty).await {
+            Err(error) => error,
+            Ok(_) => Error::configuration(format!("the columns of {} cannot be read from information_schema", table.quoted())),
+        }
+    }
+
+    /// Is there such a column?
+    #[must_use]
+    pub fn has(&self, column: &str) -> bool {
+        self.find(column).is_some()
+    }
+
+    fn find(&self, column: &str) -> Option<&Column> {
+        self.columns.iter().find(|known| known.name.eq_ignore_ascii_case(column))
+    }
+
+    /// Those of these columns that are not there.
+    #[must_use]
+    pub fn missing<'c>(&self, columns: &[&'c str]) -> Vec<&'c str> {
+        columns.iter().copied().filter(|column| !self.has(column)).collect()
+    }
+
+    /// Are all these columns there?
+    ///
+    /// # Errors
+    ///
+    /// A configuration error that names the missing ones.
+    pub fn require(&self, columns: &[&str]) -> Result<()> {
+        let missing = self.missing(columns);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(Error::configuration(format!(
+            "table {} lacks the column{} {}; update nr_llm and its database schema",
+            self.table,
+            if missing.len() == 1 { "" } else { "s" },
+            missing.join(", ")
+        )))
+    }
+
+    /// Can the column hold the value as it is?
+    ///
+    /// # Errors
+    ///
+    /// An argument error that names the argument.
+    pub fn check_storable(&self, column: &str, argument: &'static str, value: &str) -> Result<()> {
+        if value.is_ascii() {
+            return Ok(());
+        }
+        let Some(charset) = self.find(column).and_then(|column| column.charset) else {
+            return Ok(());
+        };
+        match value.chars().find(|&c| !charset.holds(c)) {
+            None => Ok(()),
+            Some(c) => Err(ArgumentError::new(
+                argument,
+                format!("holds the character {:?}, which the character set of column {column} cannot hold", c),
+            )
+            .into()),
+        }
+    }
+
+    /// The value with every character that the column cannot hold replaced by `?`.
+    #[must_use]
+    pub fn storable(&self, column: &str, value: &str) -> String {
+        match self.find(column).and_then(|column| column.charset) {
+            Some(charset) => value.chars().map(|c| if charset.holds(c) { c } else { '?' }).collect(),
+            None => value.to_owned(),
+        }
+    }
+}
+
+fn column(mut row: Row) -> Result<Column> {
+    Ok(Column { name: text(&mut row, 0)?, charset: optional_text(&mut row, 1)?.map(|name| Charset::parse(&name)) })
+}
+
+/// Does the table have an index that begins with (status, `lease_expires`)? Asked by the status report only.
+pub(crate) async fn has_lease_key(session: &mut Session, table: &TableName) -> Result<bool> {
+    let sql = "SELECT INDEX_NAME, GROUP_CONCAT(COLUMN_NAME ORDER BY SEQ_IN_INDEX SEPARATOR ',') FROM information_schema.STATISTICS \
+               WHERE TABLE_SCHEMA = COALESCE(?, DATABASE()) AND TABLE_NAME = ? GROUP BY INDEX_NAME";
+    let rows = session.query(sql, params![table.schema(), table.name()]).await?;
+    for mut row in rows {
+        let columns = bytes(&mut row, 1)?.to_ascii_lowercase();
+        if columns == b"status,lease_expires" || columns.starts_with(b"status,lease_expires,") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(charset: Charset) -> TableSchema {
+        TableSchema { table: "`t`".into(), columns: vec![Column { name: "claimed_by".into(), charset: Some(charset) }] }
+    }
+
+    #[test]
+    fn what_a_column_can_hold() {
+        let euro = "w\u{20ac}b";
+        let smile = "w\u{1f600}";
+        let greek = "\u{3c9}";
+        for (charset, value, fits) in [
+            (Charset::Utf8mb4, smile, true),
+            (Charset::Utf8mb3, smile, false),
+            (Charset::Utf8mb3, euro, true),
+            (Charset::Latin1, euro, true),
+            (Charset::Latin1, greek, false),
+            (Charset::Ascii, "\u{e9}", false),
+            (Charset::Other, "\u{e9}", false),
+            (Charset::Other, "worker:1", true),
+        ] {
+            let table = table(charset);
+            assert_eq!(table.check_storable("claimed_by", "claimedBy", value).is_ok(), fits, "{charset:?} {value}");
+            assert_eq!(table.storable("claimed_by", value) == value, fits);
+        }
+        assert_eq!(table(Charset::Latin1).storable("claimed_by", "a\u{3c9}b"), "a?b");
+    }
+
+    #[test]
+    fn missing_columns_are_named() {
+        let message = table(Charset::Utf8mb4).require(&["claimed_by", "requeue_count", "pending_effect"]).unwrap_err().message;
+        assert!(message.contains("columns requeue_count, pending_effect"), "{message}");
+    }
+}

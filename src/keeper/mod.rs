@@ -1,0 +1,10 @@
+//! ManagedLease leases: the heartbeat thread of a process, what it shares with the holder of a lease, and when a heartbeat is due.
+
+pub mod interrupt_signal;
+pub mod lease;
+pub mod options;
+mod schedule;
+pub mod thread;
+
+#[cfg(test)]
+mod model;

@@ -1,0 +1,113 @@
+//! Status: what an operator wants to know about the run table, by plain reads.
+
+use mysql_async::Params;
+
+use super::sql::{Context, HAS_REQUEST, unix_time_ms};
+use super::due_runs;
+use crate::error::Result;
+use crate::db::row::{optional_signed, signed, text, unsigned};
+use crate::db::session::{Session, idempotent};
+use crate::db::schema::has_lease_key;
+use crate::domain::status::Status;
+
+/// A queued run counts as stranded when nothing woke it for this long after it was due, in seconds.
+pub const STRANDED_AFTER_SECONDS: i64 = 300;
+
+/// The report.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StatusReport {
+    /// Runs by status; every known status is there.
+    pub counts: Vec<(String, u64)>,
+    /// Failed runs by termination reason.
+    pub dead_letters: Vec<(String, u64)>,
+    /// Running runs whose lease is over.
+    pub expired_leases: u64,
+    /// Running runs that nobody holds a lease of.
+    pub unleased_running: u64,
+    /// The smallest end of a lease among the running runs.
+    pub oldest_lease: Option<i64>,
+    /// How long the oldest queued run has been waiting, in seconds.
+    pub oldest_queued_seconds: Option<i64>,
+    /// Queued runs that nothing woke for longer than [`STRANDED_AFTER_SECONDS`] after they were due.
+    pub stranded: u64,
+    /// How far the database's clock is ahead of this machine's, in milliseconds.
+    pub clock_skew_ms: i64,
+    /// Is there a key that begins with (status, `lease_expires`)?
+    pub lease_key: bool,
+    /// The server's version.
+    pub server: String,
+    /// The isolation level of the session.
+    pub isolation: String,
+}
+
+/// Reads the report. `now` judges leases and waits, `since` bounds the counts by creation time.
+///
+/// # Errors
+///
+/// A connection or query error.
+pub async fn status(session: &mut Session, context: Context<'_>, now: Option<i64>, since: Option<i64>) -> Result<StatusReport> {
+    idempotent(session, async |session| read(session, context, now, since).await).await
+}
+
+async fn read(session: &mut Session, context: Context<'_>, now: Option<i64>, since: Option<i64>) -> Result<StatusReport> {
+    let facts = session.table(context.table()).await?;
+    facts.require(&["uid", "status", "termination_reason", "claimed_by", "lease_expires", "queued_request", "tstamp", "crdate"])?;
+    let mut report = StatusReport::default();
+    let table = context.quoted();
+    let now_sql = context.time_literal(now.unwrap_or(context.time));
+    let created = since.map_or_else(String::new, |since| format!(" WHERE crdate >= {}", context.time_literal(since)));
+
+    let counted = groups(session, &format!("SELECT status, COUNT(*) FROM {table}{created} GROUP BY status")).await?;
+    for status in Status::ALL {
+        let count = counted.iter().find(|(name, _)| name == status.as_str()).map_or(0, |(_, count)| *count);
+        report.counts.push((status.as_str().to_owned(), count));
+    }
+    report.counts.extend(counted.into_iter().filter(|(name, _)| Status::parse(name).is_none()));
+
+    let failed = if created.is_empty() { " WHERE status = 'failed'".to_owned() } else { format!("{created} AND status = 'failed'") };
+    report.dead_letters = groups(
+        session,
+        &format!(
+            "SELECT termination_reason, COUNT(*) FROM {table}{failed} AND termination_reason <> '' GROUP BY termination_reason \
+             ORDER BY termination_reason"
+        ),
+    )
+    .await?;
+
+    let sql = format!(
+        "SELECT COALESCE(SUM(lease_expires > 0 AND lease_expires < {now_sql}), 0), COALESCE(SUM(lease_expires = 0), 0), \
+         MIN(NULLIF(lease_expires, 0)) FROM {table} WHERE status = 'running'"
+    );
+    if let Some(mut row) = session.query(&sql, Params::Empty).await?.into_iter().next() {
+        report.expired_leases = unsigned(&mut row, 0)?;
+        report.unleased_running = unsigned(&mut row, 1)?;
+        report.oldest_lease = optional_signed(&mut row, 2)?;
+    }
+
+    let (since_when, last_touched) = (due_runs::queued_since(&facts), due_runs::last_touched(&facts));
+    let due = if facts.has("requeue_count") { due_runs::due_sql(&context, last_touched) } else { last_touched.to_owned() };
+    let sql = format!(
+        "SELECT MAX(CAST({now_sql} AS SIGNED) - CAST({since_when} AS SIGNED)), \
+         COALESCE(SUM({HAS_REQUEST} AND {due} + {STRANDED_AFTER_SECONDS} < {now_sql}), 0) FROM {table} WHERE status = 'queued'"
+    );
+    if let Some(mut row) = session.query(&sql, Params::Empty).await?.into_iter().next() {
+        report.oldest_queued_seconds = optional_signed(&mut row, 0)?.map(|seconds| seconds.max(0));
+        report.stranded = unsigned(&mut row, 1)?;
+    }
+
+    let before = unix_time_ms();
+    if let Some(mut row) = session.query("SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)", Params::Empty).await?.into_iter().next() {
+        let after = unix_time_ms();
+        report.clock_skew_ms = signed(&mut row, 0)? - (before + (after - before) / 2);
+    }
+    report.lease_key = has_lease_key(session, context.table()).await?;
+    let server = session.server().await?;
+    report.isolation = server.isolation().to_owned();
+    report.server = server.version;
+    Ok(report)
+}
+
+async fn groups(session: &mut Session, sql: &str) -> Result<Vec<(String, u64)>> {
+    let rows = session.query(sql, Params::Empty).await?;
+    rows.into_iter().map(|mut row| Ok((text(&mut row, 0)?, unsigned(&mut row, 1)?))).collect()
+}
