@@ -29,18 +29,26 @@ impl Throwable for Described {
 
 fn classification(criterion: &mut Criterion) {
     let plain = Described { known: None, code: Some(503), chains: 0 };
-    let response = Described { known: Some(KnownType::ProviderResponse), code: Some(429), chains: 0 };
+    let response =
+        Described { known: Some(KnownType::ProviderResponse), code: Some(429), chains: 0 };
     let mut group = criterion.benchmark_group("classify");
     group.bench_function("plain", |bencher| bencher.iter(|| classify(black_box(plain))));
     group.bench_function("response", |bencher| bencher.iter(|| classify(black_box(response))));
-    group.bench_function("chain of 1000", |bencher| bencher.iter(|| classify(black_box(Described { chains: 1_000, ..response }))));
+    group.bench_function("chain of 1000", |bencher| {
+        bencher.iter(|| classify(black_box(Described { chains: 1_000, ..response })))
+    });
     group.finish();
 
     let mut group = criterion.benchmark_group("error_class");
     let long = "Vendor\\Package\\".repeat(40);
-    for (name, class) in [("short", "RuntimeException"), ("anonymous", "class@anonymous\0/var/www/site/file.php:12$0"), ("too long", &long)]
-    {
-        group.bench_function(name, |bencher| bencher.iter(|| error_class(black_box(class.as_bytes()))));
+    for (name, class) in [
+        ("short", "RuntimeException"),
+        ("anonymous", "class@anonymous\0/var/www/site/file.php:12$0"),
+        ("too long", &long),
+    ] {
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| error_class(black_box(class.as_bytes())))
+        });
     }
     group.finish();
 }

@@ -142,22 +142,42 @@ pub(crate) fn server_error(code: u16, message: &str) -> (Error, bool) {
     let ends = ends_connection(code);
     let error = match code {
         // Both say that the time was up; 1969 and 3024 for the statement, 1205 for a row lock.
-        1205 => Error::connection(format!("timed out waiting for a row lock that another transaction holds: {message}")),
-        1969 | 3024 => Error::connection(format!("the statement took longer than queryTimeoutMs allows: {message}")),
-        1054 => Error::configuration(format!("the run table lacks a column: {message}; update the database schema of nr_llm")),
-        1146 | 1051 => {
-            Error::configuration(format!("the table does not exist: {message}; check the option table and dbname, or create it"))
-        }
+        1205 => Error::connection(format!(
+            "timed out waiting for a row lock that another transaction holds: {message}"
+        )),
+        1969 | 3024 => Error::connection(format!(
+            "the statement took longer than queryTimeoutMs allows: {message}"
+        )),
+        1054 => Error::configuration(format!(
+            "the run table lacks a column: {message}; update the database schema of nr_llm"
+        )),
+        1146 | 1051 => Error::configuration(format!(
+            "the table does not exist: {message}; check the option table and dbname, or create it"
+        )),
         1046 => Error::configuration("no database is selected; set dbname in the connection"),
         1049 => Error::configuration(format!("{message}; check dbname in the connection")),
-        1044 | 1142 | 1143 => Error::new(Kind::Query, format!("{message}; the database account lacks a privilege")),
-        1290 | 1792 | 1836 => Error::connection(format!("the server is read-only: {message}; connect to the primary")),
-        1047 => Error::connection(format!("the cluster node is not ready: {message}; connect to a node of the primary component")),
-        1461 => Error::new(Kind::Query, format!("{message}; raise max_prepared_stmt_count or find who leaks statements")),
+        1044 | 1142 | 1143 => {
+            Error::new(Kind::Query, format!("{message}; the database account lacks a privilege"))
+        }
+        1290 | 1792 | 1836 => {
+            Error::connection(format!("the server is read-only: {message}; connect to the primary"))
+        }
+        1047 => Error::connection(format!(
+            "the cluster node is not ready: {message}; connect to a node of the primary component"
+        )),
+        1461 => Error::new(
+            Kind::Query,
+            format!("{message}; raise max_prepared_stmt_count or find who leaks statements"),
+        ),
         _ if ends => Error::connection(message.to_owned()),
         _ => Error::new(Kind::Query, message.to_owned()),
     };
     // The server says goodbye in the middle of something, or failed in the middle of a commit (1180): what became of the statement is not told.
-    let fate = if matches!(code, 1053 | 1180 | 1077..=1080 | 1152..=1161 | 1927 | 2006 | 2013 | 4031) { Fate::Lost } else { Fate::Refused };
+    let fate = if matches!(code, 1053 | 1180 | 1077..=1080 | 1152..=1161 | 1927 | 2006 | 2013 | 4031)
+    {
+        Fate::Lost
+    } else {
+        Fate::Refused
+    };
     (error.with_code(code).with_fate(fate), ends)
 }

@@ -1,7 +1,13 @@
 //! The keeper on a real server, through a proxy that breaks its exchanges. A test binary of its own: the keeper and its thread are
 //! the whole process's, so the tests here run one after the other.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, unreachable_pub)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    unreachable_pub
+)]
 
 mod support;
 
@@ -15,12 +21,12 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use nrllm_runtime::config::options::{Options, Timeouts};
+use nrllm_runtime::error::Kind;
+use nrllm_runtime::keeper::lease::Lease;
 use nrllm_runtime::keeper::options::KeepOptions;
 use nrllm_runtime::keeper::thread as keeper;
-use nrllm_runtime::keeper::lease::Lease;
 use nrllm_runtime::process::sessions::Key;
-use nrllm_runtime::error::Kind;
-use nrllm_runtime::config::options::{Options, Timeouts};
 
 use subject::settings;
 use support::PATIENCE;
@@ -49,7 +55,9 @@ fn states() -> Vec<char> {
     let state = |stat: String| stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     tasks
         .map(|task| task.unwrap().path())
-        .filter(|task| fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "nrllm-keeper"))
+        .filter(|task| {
+            fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "nrllm-keeper")
+        })
         .filter_map(|task| fs::read_to_string(task.join("stat")).ok().and_then(state))
         .collect()
 }
@@ -75,11 +83,15 @@ struct How {
 }
 
 /// Beats often, gives up soon, and has a long lease: for tests in which the deadline plays no part.
-const OFTEN: How = How { lease_seconds: 60, every_ms: 200, query_ms: 5_000, silent_seconds: 3_600, on_loss: None };
+const OFTEN: How =
+    How { lease_seconds: 60, every_ms: 200, query_ms: 5_000, silent_seconds: 3_600, on_loss: None };
 
 fn keep(endpoint: &Endpoint, database: &mut Database, how: How) -> (i64, Lease) {
     let uid = database.insert(&Run::running(OWNER, 4_000_000_000));
-    let timeouts = Timeouts { connect: Duration::from_millis(how.query_ms.max(1_000)), query: Duration::from_millis(how.query_ms) };
+    let timeouts = Timeouts {
+        connect: Duration::from_millis(how.query_ms.max(1_000)),
+        query: Duration::from_millis(how.query_ms),
+    };
     let options = Options { timeouts, ..Options::default() };
     let key = Key { connection: Arc::new(settings(endpoint, database.name())), timeouts };
     let options_of_keeping = KeepOptions {
@@ -88,7 +100,15 @@ fn keep(endpoint: &Endpoint, database: &mut Database, how: How) -> (i64, Lease) 
         interrupt_on_loss: how.on_loss.is_some(),
         ..KeepOptions::parse(how.lease_seconds, &[]).unwrap()
     };
-    let lease = keeper::keep(&key, &options, u64::try_from(uid).unwrap(), OWNER, options_of_keeping, how.on_loss).unwrap();
+    let lease = keeper::keep(
+        &key,
+        &options,
+        u64::try_from(uid).unwrap(),
+        OWNER,
+        options_of_keeping,
+        how.on_loss,
+    )
+    .unwrap();
     (uid, lease)
 }
 
@@ -108,7 +128,8 @@ fn p17_the_deadline_counts_from_the_sending_of_the_beat_and_not_from_its_reply()
     let _alone = alone();
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
-    let (_, lease) = keep(proxy.endpoint(), &mut database, How { lease_seconds: 20, every_ms: 5_000, ..OFTEN });
+    let (_, lease) =
+        keep(proxy.endpoint(), &mut database, How { lease_seconds: 20, every_ms: 5_000, ..OFTEN });
     let held = proxy.rule(a_beat(), Fault::HoldReply);
     held.wait();
     let start = Instant::now();
@@ -147,7 +168,10 @@ fn p17_a_fault_makes_the_lease_unknown_until_a_beat_succeeds() {
         until("unknown", || lease.state() == "unknown");
         assert!(lease.is_held() && lease.remaining_ms() > 0, "{what}");
         let error = lease.last_error().unwrap_or_default();
-        assert!(!error.is_empty() && !error.contains(&proxy.endpoint().password), "{what}: {error}");
+        assert!(
+            !error.is_empty() && !error.contains(&proxy.endpoint().password),
+            "{what}: {error}"
+        );
         // It is tried again and again.
         rule.wait_for(rule.hits() + 2);
         assert_eq!(lease.state(), "unknown", "{what}");
@@ -179,7 +203,13 @@ fn a_lost_reply_costs_a_connection_and_nothing_else() {
 #[test]
 fn the_server_refuses_connections_for_a_while() {
     let _alone = alone();
-    for welcome in [Welcome::Refuse(1040), Welcome::Cut, Welcome::Silence, Welcome::CutAtLogin, Welcome::Garbage(vec![0; 64])] {
+    for welcome in [
+        Welcome::Refuse(1040),
+        Welcome::Cut,
+        Welcome::Silence,
+        Welcome::CutAtLogin,
+        Welcome::Garbage(vec![0; 64]),
+    ] {
         let mut database = Database::new();
         let proxy = Proxy::start(database.endpoint());
         let (_, lease) = keep(proxy.endpoint(), &mut database, OFTEN);
@@ -222,13 +252,22 @@ fn p20_leases_share_one_connection_whatever_their_intervals() {
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
     let leases: Vec<Lease> = [100, 150, 200, 250, 100]
-        .map(|every_ms| keep(proxy.endpoint(), &mut database, How { every_ms, query_ms: 5_000, ..OFTEN }).1)
+        .map(|every_ms| {
+            keep(proxy.endpoint(), &mut database, How { every_ms, query_ms: 5_000, ..OFTEN }).1
+        })
         .into_iter()
         .collect();
     until("beats of all", || leases.iter().all(|lease| lease.beats() > 4));
     assert_eq!((proxy.connections(), keepers()), (2, 1), "one for calls and one for beats");
     // Each beat under its own limit: the server is told when that changes.
-    assert!(proxy.statements().iter().filter(|sql| sql.starts_with("SET innodb_lock_wait_timeout")).count() > 0);
+    assert!(
+        proxy
+            .statements()
+            .iter()
+            .filter(|sql| sql.starts_with("SET innodb_lock_wait_timeout"))
+            .count()
+            > 0
+    );
     drop(leases);
     proxy.wait_for_open(1);
     assert_eq!(keepers(), 0);
@@ -241,7 +280,8 @@ fn a_server_that_is_silent_costs_the_leases_on_another_nothing() {
     let proxy = Proxy::start(one.endpoint());
     // As tight as it gets: half the lease, and the other waits for as long as it may.
     let how = How { lease_seconds: 4, every_ms: 2_000, ..OFTEN };
-    let (_, stuck) = keep(proxy.endpoint(), &mut one, How { lease_seconds: 60, every_ms: 3_000, ..how });
+    let (_, stuck) =
+        keep(proxy.endpoint(), &mut one, How { lease_seconds: 60, every_ms: 3_000, ..how });
     let endpoint = other.endpoint().clone();
     let (_, free) = keep(&endpoint, &mut other, how);
     let silence = proxy.rule(When::any_command().always(), Fault::Silence);
@@ -265,7 +305,8 @@ fn p17_a_lease_that_is_kept_while_the_beat_of_another_waits_is_beaten_in_time() 
     let (_, stuck) = keep(proxy.endpoint(), &mut database, PATIENT);
     let held = proxy.rule(a_beat(), Fault::HoldReply);
     held.wait();
-    let (_, late) = keep(proxy.endpoint(), &mut database, How { lease_seconds: 2, every_ms: 1_000, ..OFTEN });
+    let (_, late) =
+        keep(proxy.endpoint(), &mut database, How { lease_seconds: 2, every_ms: 1_000, ..OFTEN });
     until("beats of the late one", || {
         assert!(late.is_held(), "{:?}", late.last_error());
         late.beats() > 4
@@ -281,10 +322,18 @@ fn p18_a_lease_that_is_woken_while_the_beat_of_another_waits_is_beaten_in_time()
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
     let (_, stuck) = keep(proxy.endpoint(), &mut database, PATIENT);
-    let (_, silent) = keep(proxy.endpoint(), &mut database, How { lease_seconds: 6, every_ms: 2_000, silent_seconds: 1, ..OFTEN });
+    let (_, silent) = keep(
+        proxy.endpoint(),
+        &mut database,
+        How { lease_seconds: 6, every_ms: 2_000, silent_seconds: 1, ..OFTEN },
+    );
     let held = proxy.rule(a_beat(), Fault::HoldReply);
     held.wait();
-    assert!(silent.last_error().is_some_and(|error| error.contains("no step()")), "{:?}", silent.last_error());
+    assert!(
+        silent.last_error().is_some_and(|error| error.contains("no step()")),
+        "{:?}",
+        silent.last_error()
+    );
     until("beats of the one that was woken", || {
         silent.step().unwrap();
         silent.beats() > 4
@@ -331,7 +380,10 @@ static SLEPT: AtomicI64 = AtomicI64::new(0);
 /// As the C library's.
 #[cfg(target_os = "linux")]
 #[unsafe(no_mangle)]
-unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut libc::timespec) -> libc::c_int {
+unsafe extern "C" fn clock_gettime(
+    clock: libc::clockid_t,
+    time: *mut libc::timespec,
+) -> libc::c_int {
     // SAFETY: the caller's `time` may be written, and is what this call fills.
     unsafe {
         let code = libc::syscall(libc::SYS_clock_gettime, clock, time);
@@ -438,14 +490,28 @@ fn leases_of_many_threads_are_kept_by_one() {
     let mut database = Database::new();
     let endpoint = database.endpoint().clone();
     let uids = database.insert_all(&vec![Run::running(OWNER, 4_000_000_000); 200]);
-    let key = Key { connection: Arc::new(settings(&endpoint, database.name())), timeouts: Timeouts::default() };
+    let key = Key {
+        connection: Arc::new(settings(&endpoint, database.name())),
+        timeouts: Timeouts::default(),
+    };
     std::thread::scope(|scope| {
         for part in uids.chunks(50) {
             let key = &key;
             scope.spawn(move || {
                 for &uid in part {
-                    let how = KeepOptions { every: 100 * MILLISECOND, ..KeepOptions::parse(60, &[]).unwrap() };
-                    let lease = keeper::keep(key, &Options::default(), u64::try_from(uid).unwrap(), OWNER, how, None).unwrap();
+                    let how = KeepOptions {
+                        every: 100 * MILLISECOND,
+                        ..KeepOptions::parse(60, &[]).unwrap()
+                    };
+                    let lease = keeper::keep(
+                        key,
+                        &Options::default(),
+                        u64::try_from(uid).unwrap(),
+                        OWNER,
+                        how,
+                        None,
+                    )
+                    .unwrap();
                     if uid % 3 == 0 {
                         until("a beat", || lease.beats() > 1);
                     }

@@ -8,7 +8,13 @@
 //! A rule that is taken away must be missed: for each there is a test that the explorer finds the way into the trouble.
 
 // A test says what went wrong by panicking, and shares its helpers freely.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, unreachable_pub)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    unreachable_pub
+)]
 
 use std::collections::{HashMap, VecDeque};
 
@@ -124,7 +130,11 @@ impl Row {
 
     fn facts(&self, without: Without) -> Facts<'static> {
         Facts {
-            pending_effect: if self.fence && without != Without::Fence { b"non_idempotent_write" } else { b"" },
+            pending_effect: if self.fence && without != Without::Fence {
+                b"non_idempotent_write"
+            } else {
+                b""
+            },
             has_request: true,
             requeue_count: if without == Without::Budget { 0 } else { u32::from(self.requeues) },
         }
@@ -132,7 +142,13 @@ impl Row {
 
     fn decided(self, decision: Decision) -> Self {
         match decision {
-            Decision::Requeue => Self { status: Status::Queued, owner: 0, lease: 0, requeues: self.requeues + 1, fence: false },
+            Decision::Requeue => Self {
+                status: Status::Queued,
+                owner: 0,
+                lease: 0,
+                requeues: self.requeues + 1,
+                fence: false,
+            },
             Decision::DeadLetter(_) => self.ended(Status::Failed),
         }
     }
@@ -172,7 +188,14 @@ fn successors(state: &State, without: Without) -> Vec<(&'static str, State)> {
     if row.status == Status::Running && (row.lease == 0 || without == Without::LeaseInReap) {
         let after = row.decided(stale(row.facts(without), u32::from(MAX_REQUEUES)));
         // The wake-up is written in the requeue's transaction.
-        next.push(("reap", State { row: after, message: state.message || after.status == Status::Queued, ..*state }));
+        next.push((
+            "reap",
+            State {
+                row: after,
+                message: state.message || after.status == Status::Queued,
+                ..*state
+            },
+        ));
     }
     if !row.is_terminal() || without == Without::TerminalInCancel {
         next.push(("cancel", State { row: row.ended(Status::Cancelled), ..*state }));
@@ -189,37 +212,55 @@ fn successors(state: &State, without: Without) -> Vec<(&'static str, State)> {
 
     for index in 0..2 {
         let worker = state.workers[index];
-        let mut push = |what: &'static str, row: Row, worker: Worker, change: &dyn Fn(&mut State)| {
-            let mut after = State { row, ..*state };
-            after.workers[index] = worker;
-            change(&mut after);
-            next.push((what, after));
-        };
+        let mut push =
+            |what: &'static str, row: Row, worker: Worker, change: &dyn Fn(&mut State)| {
+                let mut after = State { row, ..*state };
+                after.workers[index] = worker;
+                change(&mut after);
+                next.push((what, after));
+            };
         let nothing: &dyn Fn(&mut State) = &|_| {};
         let owns = row.status == Status::Running && row.owner == worker.owner && worker.owner != 0;
 
         match worker.phase {
             Phase::Idle => {
                 let free = row.status == Status::Queued
-                    || (without == Without::StatusInClaim && row.status == Status::Running && state.claims < 6);
+                    || (without == Without::StatusInClaim
+                        && row.status == Status::Running
+                        && state.claims < 6);
                 if state.message && free {
                     let owner = state.claims + 1;
                     let claimed = Row { status: Status::Running, owner, lease: LEASE, ..row };
-                    push("claim", claimed, Worker { phase: Phase::Claimed(LEASE), owner, ..worker }, &|after| {
-                        after.message = false;
-                        after.claims += 1;
-                    });
+                    push(
+                        "claim",
+                        claimed,
+                        Worker { phase: Phase::Claimed(LEASE), owner, ..worker },
+                        &|after| {
+                            after.message = false;
+                            after.claims += 1;
+                        },
+                    );
                 }
             }
             Phase::Claimed(left) => {
                 let deadline = if without == Without::SendTime { LEASE } else { left };
-                push("the claim's reply", row, Worker { phase: Phase::Running, deadline, ..worker }, &|after| after.executions += 1);
+                push(
+                    "the claim's reply",
+                    row,
+                    Worker { phase: Phase::Running, deadline, ..worker },
+                    &|after| after.executions += 1,
+                );
                 push("the claim's reply is lost", row, worker.idle(), nothing);
             }
             Phase::Running | Phase::Marked | Phase::Written => {
                 push("crash", row, worker.idle(), nothing);
                 if worker.beat == Beat::None && worker.believes() {
-                    push("beat", row, Worker { beat: Beat::Sent { owner: worker.owner, left: LEASE }, ..worker }, nothing);
+                    push(
+                        "beat",
+                        row,
+                        Worker { beat: Beat::Sent { owner: worker.owner, left: LEASE }, ..worker },
+                        nothing,
+                    );
                 }
                 if worker.phase == Phase::Running && worker.believes() {
                     if owns {
@@ -231,15 +272,31 @@ fn successors(state: &State, without: Without) -> Vec<(&'static str, State)> {
                     }
                 }
                 if worker.phase == Phase::Marked {
-                    push("write", row, Worker { phase: Phase::Written, ..worker }, &|after| after.writes += 1);
+                    push("write", row, Worker { phase: Phase::Written, ..worker }, &|after| {
+                        after.writes += 1
+                    });
                 }
                 if worker.phase != Phase::Marked {
                     let finishes = owns || (without == Without::OwnerInFinish && worker.owner != 0);
-                    push("finish", if finishes { row.ended(Status::Completed) } else { row }, worker.idle(), nothing);
+                    push(
+                        "finish",
+                        if finishes { row.ended(Status::Completed) } else { row },
+                        worker.idle(),
+                        nothing,
+                    );
                     for retryable in [true, false] {
-                        let after =
-                            if owns { row.decided(after_failure(retryable, row.facts(without), u32::from(MAX_REQUEUES))) } else { row };
-                        push("recover", after, worker.idle(), &|state| state.message |= owns && after.status == Status::Queued);
+                        let after = if owns {
+                            row.decided(after_failure(
+                                retryable,
+                                row.facts(without),
+                                u32::from(MAX_REQUEUES),
+                            ))
+                        } else {
+                            row
+                        };
+                        push("recover", after, worker.idle(), &|state| {
+                            state.message |= owns && after.status == Status::Queued
+                        });
                     }
                 }
             }
@@ -247,7 +304,8 @@ fn successors(state: &State, without: Without) -> Vec<(&'static str, State)> {
         match worker.beat {
             Beat::None => {}
             Beat::Sent { owner, left } => {
-                let matches = row.status == Status::Running && (row.owner == owner || without == Without::OwnerInRenewal);
+                let matches = row.status == Status::Running
+                    && (row.owner == owner || without == Without::OwnerInRenewal);
                 if matches {
                     // What was written last counts: a late request may even shorten the lease.
                     push(
@@ -257,16 +315,31 @@ fn successors(state: &State, without: Without) -> Vec<(&'static str, State)> {
                         nothing,
                     );
                 } else if worker.owner == owner {
-                    push("the beat says lost", row, Worker { beat: Beat::None, ..worker.idle() }, nothing);
+                    push(
+                        "the beat says lost",
+                        row,
+                        Worker { beat: Beat::None, ..worker.idle() },
+                        nothing,
+                    );
                 }
                 push("the beat gets lost", row, Worker { beat: Beat::None, ..worker }, nothing);
             }
             Beat::Executed { owner, left } => {
-                push("the beat's reply is lost", row, Worker { beat: Beat::None, ..worker }, nothing);
+                push(
+                    "the beat's reply is lost",
+                    row,
+                    Worker { beat: Beat::None, ..worker },
+                    nothing,
+                );
                 // Past its deadline a lease is lost for good, whatever a late reply says.
                 if worker.owner == owner && (worker.deadline > 0 || without == Without::Deadline) {
                     let deadline = if without == Without::SendTime { LEASE } else { left };
-                    push("the beat's reply", row, Worker { beat: Beat::None, deadline, ..worker }, nothing);
+                    push(
+                        "the beat's reply",
+                        row,
+                        Worker { beat: Beat::None, deadline, ..worker },
+                        nothing,
+                    );
                 }
             }
         }
@@ -277,7 +350,10 @@ fn successors(state: &State, without: Without) -> Vec<(&'static str, State)> {
 /// What is wrong with a state, if anything.
 fn trouble(state: &State) -> Option<&'static str> {
     for worker in &state.workers {
-        if worker.believes() && state.row.owner != worker.owner && matches!(state.row.status, Status::Queued | Status::Running) {
+        if worker.believes()
+            && state.row.owner != worker.owner
+            && matches!(state.row.status, Status::Queued | Status::Running)
+        {
             return Some("a worker believes in a lease that is not its own");
         }
     }
@@ -311,13 +387,19 @@ fn explore(without: Without) -> Explored {
     };
     while let Some(state) = queue.pop_front() {
         if let Some(trouble) = trouble(&state) {
-            return Explored { states: parents.len(), trouble: Some((trouble, way(&parents, state))) };
+            return Explored {
+                states: parents.len(),
+                trouble: Some((trouble, way(&parents, state))),
+            };
         }
         for (step, after) in successors(&state, without) {
             if state.row.is_terminal() && after.row != state.row {
                 let mut steps = way(&parents, state);
                 steps.push(step);
-                return Explored { states: parents.len(), trouble: Some(("a terminal row changes", steps)) };
+                return Explored {
+                    states: parents.len(),
+                    trouble: Some(("a terminal row changes", steps)),
+                };
             }
             before.entry(after).or_default().push(state);
             parents.entry(after).or_insert_with(|| {
@@ -328,18 +410,22 @@ fn explore(without: Without) -> Explored {
     }
     // From every state there is a way to an end that needs neither luck nor a user who cancels: backwards from the ends.
     let mut reached: HashMap<State, ()> = HashMap::new();
-    let mut ends: VecDeque<State> = parents.keys().filter(|state| state.row.is_terminal()).copied().collect();
+    let mut ends: VecDeque<State> =
+        parents.keys().filter(|state| state.row.is_terminal()).copied().collect();
     while let Some(state) = ends.pop_front() {
         if reached.insert(state, ()).is_none() {
             let sources = before.get(&state).into_iter().flatten();
-            ends.extend(
-                sources
-                    .filter(|source| (source.row.is_terminal() || state.row.status != Status::Cancelled) && !reached.contains_key(source)),
-            );
+            ends.extend(sources.filter(|source| {
+                (source.row.is_terminal() || state.row.status != Status::Cancelled)
+                    && !reached.contains_key(source)
+            }));
         }
     }
     let trap = parents.keys().find(|state| !reached.contains_key(state)).copied();
-    Explored { states: parents.len(), trouble: trap.map(|state| ("a run that never ends", way(&parents, state))) }
+    Explored {
+        states: parents.len(),
+        trouble: trap.map(|state| ("a run that never ends", way(&parents, state))),
+    }
 }
 
 #[test]
@@ -347,7 +433,11 @@ fn every_order_of_steps_keeps_the_promises() {
     let explored = explore(Without::Nothing);
     println!("{} states", explored.states);
     assert_eq!(explored.trouble, None);
-    assert!(explored.states > 10_000, "the model is more than a handful of states: {}", explored.states);
+    assert!(
+        explored.states > 10_000,
+        "the model is more than a handful of states: {}",
+        explored.states
+    );
 }
 
 #[test]
@@ -365,7 +455,8 @@ fn each_rule_is_needed() {
         (Without::Sweep, "a run that never ends"),
     ] {
         let explored = explore(without);
-        let (trouble, way) = explored.trouble.unwrap_or_else(|| panic!("without {without:?} nothing goes wrong"));
+        let (trouble, way) =
+            explored.trouble.unwrap_or_else(|| panic!("without {without:?} nothing goes wrong"));
         println!("without {without:?}: {trouble}: {}", way.join(", "));
         assert_eq!(trouble, expected, "without {without:?}: {way:?}");
     }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use percent_encoding::percent_decode_str;
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::error::{Error, Result};
 use super::value::{Input, Key};
+use crate::error::{Error, Result};
 
 /// Where the server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,7 +102,12 @@ pub struct Defaults {
 }
 
 /// Where servers put their socket when nothing says where.
-const USUAL_SOCKETS: [&str; 4] = ["/run/mysqld/mysqld.sock", "/var/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock"];
+const USUAL_SOCKETS: [&str; 4] = [
+    "/run/mysqld/mysqld.sock",
+    "/var/run/mysqld/mysqld.sock",
+    "/var/lib/mysql/mysql.sock",
+    "/tmp/mysql.sock",
+];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Driver {
@@ -114,7 +119,8 @@ enum Driver {
 const MYSQLI_CLIENT_SSL: i64 = 2048;
 const MYSQLI_CLIENT_SSL_DONT_VERIFY: i64 = 64;
 const MYSQLI_CLIENT_SSL_VERIFY: i64 = 1 << 30;
-const MYSQLI_TLS: i64 = MYSQLI_CLIENT_SSL | MYSQLI_CLIENT_SSL_DONT_VERIFY | MYSQLI_CLIENT_SSL_VERIFY;
+const MYSQLI_TLS: i64 =
+    MYSQLI_CLIENT_SSL | MYSQLI_CLIENT_SSL_DONT_VERIFY | MYSQLI_CLIENT_SSL_VERIFY;
 /// The driver options of PDO that concern TLS, with their names.
 const PDO_SSL_KEY: i64 = 1007;
 const PDO_SSL_CERT: i64 = 1008;
@@ -197,7 +203,10 @@ impl Fields {
                     let name = String::from_utf8_lossy(key).into_owned();
                     self.top_level_tls.push((name, value.clone()));
                 }
-                other if speaks_of_tls(other) && !matches!(value, Input::Bool(false) | Input::Int(0)) => {
+                other
+                    if speaks_of_tls(other)
+                        && !matches!(value, Input::Bool(false) | Input::Int(0)) =>
+                {
                     return Err(unknown_tls(&String::from_utf8_lossy(other)));
                 }
                 _ => {}
@@ -214,10 +223,14 @@ impl Fields {
         const SHAPE: &str = "a connection URL looks like mysql://user:password@host:port/dbname?socket=/path; special characters in it are \
                              percent-encoded";
         // Neither error nor message may quote the URL: it holds the password.
-        let text = std::str::from_utf8(url).map_err(|_| Error::configuration(format!("the connection URL is not UTF-8; {SHAPE}")))?;
+        let text = std::str::from_utf8(url).map_err(|_| {
+            Error::configuration(format!("the connection URL is not UTF-8; {SHAPE}"))
+        })?;
         // The parser would drop some of them without a word.
         if text.contains(|c: char| c.is_ascii_control()) {
-            return Err(Error::configuration(format!("the connection URL holds control characters; {SHAPE}")));
+            return Err(Error::configuration(format!(
+                "the connection URL holds control characters; {SHAPE}"
+            )));
         }
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(Error::configuration(format!("the connection string is no URL; {SHAPE}")));
@@ -227,8 +240,13 @@ impl Fields {
         let (authority, behind) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         let localhost = if authority.ends_with('@') { "localhost" } else { "" };
         // A scheme that the parser knows nothing about keeps it from normalising the parts.
-        let parsed = url::Url::parse(&format!("mysql://{authority}{localhost}{behind}"))
-            .map_err(|error| Error::configuration(format!("the connection URL cannot be read ({error}); {SHAPE}")))?;
+        let parsed = url::Url::parse(&format!("mysql://{authority}{localhost}{behind}")).map_err(
+            |error| {
+                Error::configuration(format!(
+                    "the connection URL cannot be read ({error}); {SHAPE}"
+                ))
+            },
+        )?;
         if let Some(host) = parsed.host_str().filter(|host| !host.is_empty()) {
             self.host = Some(decode("host", host)?);
         }
@@ -247,14 +265,23 @@ impl Fields {
         }
         for (key, value) in parsed.query_pairs() {
             match key.as_ref() {
-                "socket" | "unix_socket" if !value.is_empty() => self.unix_socket = Some(value.into_owned()),
-                "ssl_key" | "ssl_cert" | "ssl_ca" | "ssl_capath" | "ssl_cipher" if !value.is_empty() => {
-                    self.top_level_tls.push((key.into_owned(), Input::Bytes(value.as_bytes().to_vec())));
+                "socket" | "unix_socket" if !value.is_empty() => {
+                    self.unix_socket = Some(value.into_owned())
+                }
+                "ssl_key" | "ssl_cert" | "ssl_ca" | "ssl_capath" | "ssl_cipher"
+                    if !value.is_empty() =>
+                {
+                    self.top_level_tls
+                        .push((key.into_owned(), Input::Bytes(value.as_bytes().to_vec())));
                 }
                 other => {
-                    if let Some(name) = other.strip_prefix("driverOptions[").and_then(|name| name.strip_suffix(']')) {
+                    if let Some(name) =
+                        other.strip_prefix("driverOptions[").and_then(|name| name.strip_suffix(']'))
+                    {
                         self.driver_options.push(driver_option(name, &value));
-                    } else if speaks_of_tls(other.as_bytes()) && !matches!(value.as_ref(), "" | "0" | "false") {
+                    } else if speaks_of_tls(other.as_bytes())
+                        && !matches!(value.as_ref(), "" | "0" | "false")
+                    {
                         return Err(unknown_tls(other));
                     }
                 }
@@ -291,12 +318,20 @@ impl Fields {
                 return Ok(Endpoint::Socket(PathBuf::from(path)));
             }
             let usual = || USUAL_SOCKETS.iter().map(PathBuf::from).find(|path| path.exists());
-            let path = defaults.socket.clone().or_else(usual).unwrap_or_else(|| PathBuf::from("/run/mysqld/mysqld.sock"));
+            let path = defaults
+                .socket
+                .clone()
+                .or_else(usual)
+                .unwrap_or_else(|| PathBuf::from("/run/mysqld/mysqld.sock"));
             return Ok(Endpoint::Socket(path));
         }
         let host = host.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(host);
-        if host.bytes().any(|byte| byte.is_ascii_whitespace() || byte.is_ascii_control() || b"/@?#".contains(&byte)) {
-            return Err(Error::configuration("host must be a host name or an address, without port, path or blanks"));
+        if host.bytes().any(|byte| {
+            byte.is_ascii_whitespace() || byte.is_ascii_control() || b"/@?#".contains(&byte)
+        }) {
+            return Err(Error::configuration(
+                "host must be a host name or an address, without port, path or blanks",
+            ));
         }
         Ok(Endpoint::Tcp { host: host.to_owned(), port: self.port.unwrap_or(3306) })
     }
@@ -331,9 +366,10 @@ impl Fields {
                         }
                     }
                 }
-                Key::Int(PDO_SSL_KEY | PDO_SSL_CERT | PDO_SSL_CA | PDO_SSL_CAPATH | PDO_SSL_CIPHER | PDO_SSL_VERIFY)
-                    if !value.is_absent() =>
-                {
+                Key::Int(
+                    PDO_SSL_KEY | PDO_SSL_CERT | PDO_SSL_CA | PDO_SSL_CAPATH | PDO_SSL_CIPHER
+                    | PDO_SSL_VERIFY,
+                ) if !value.is_absent() => {
                     return Err(Error::configuration(
                         "driverOptions asks for TLS in the spelling of pdo_mysql (PDO::MYSQL_ATTR_SSL_*), but the driver is mysqli; use \
                          ssl_ca, ssl_cert, ssl_key at the top level and MYSQLI_CLIENT_SSL in driverOptions['flags']",
@@ -362,7 +398,9 @@ impl Fields {
                     let flags = match value {
                         Input::Int(flags) => *flags,
                         Input::Null => 0,
-                        other => return Err(mistyped("driverOptions['flags']", "an integer", other)),
+                        other => {
+                            return Err(mistyped("driverOptions['flags']", "an integer", other));
+                        }
                     };
                     if flags & MYSQLI_TLS != 0 {
                         return Err(Error::configuration(
@@ -377,11 +415,18 @@ impl Fields {
                         Input::Int(verify) => Some(*verify != 0),
                         Input::Null => None,
                         other => {
-                            return Err(mistyped("driverOptions[PDO::MYSQL_ATTR_SSL_VERIFY_SERVER_CERT]", "a bool", other));
+                            return Err(mistyped(
+                                "driverOptions[PDO::MYSQL_ATTR_SSL_VERIFY_SERVER_CERT]",
+                                "a bool",
+                                other,
+                            ));
                         }
                     }
                 }
-                Key::Int(number @ (PDO_SSL_KEY | PDO_SSL_CERT | PDO_SSL_CA | PDO_SSL_CAPATH | PDO_SSL_CIPHER)) => {
+                Key::Int(
+                    number @ (PDO_SSL_KEY | PDO_SSL_CERT | PDO_SSL_CA | PDO_SSL_CAPATH
+                    | PDO_SSL_CIPHER),
+                ) => {
                     if value.is_absent() {
                         continue;
                     }
@@ -390,10 +435,14 @@ impl Fields {
                         PDO_SSL_CERT => "driverOptions[PDO::MYSQL_ATTR_SSL_CERT]",
                         PDO_SSL_CA => "driverOptions[PDO::MYSQL_ATTR_SSL_CA]",
                         PDO_SSL_CAPATH => {
-                            return Err(unsupported_tls("driverOptions[PDO::MYSQL_ATTR_SSL_CAPATH]"));
+                            return Err(unsupported_tls(
+                                "driverOptions[PDO::MYSQL_ATTR_SSL_CAPATH]",
+                            ));
                         }
                         _ => {
-                            return Err(unsupported_tls("driverOptions[PDO::MYSQL_ATTR_SSL_CIPHER]"));
+                            return Err(unsupported_tls(
+                                "driverOptions[PDO::MYSQL_ATTR_SSL_CIPHER]",
+                            ));
                         }
                     };
                     let path = Some(PathBuf::from(string(name, value)?));
@@ -406,7 +455,11 @@ impl Fields {
                 _ => {}
             }
         }
-        let tls = files.finish(false, verify == Some(false), "PDO::MYSQL_ATTR_SSL_CERT and PDO::MYSQL_ATTR_SSL_KEY")?;
+        let tls = files.finish(
+            false,
+            verify == Some(false),
+            "PDO::MYSQL_ATTR_SSL_CERT and PDO::MYSQL_ATTR_SSL_KEY",
+        )?;
         if tls.is_none() && verify == Some(true) {
             return Err(Error::configuration(
                 "driverOptions[PDO::MYSQL_ATTR_SSL_VERIFY_SERVER_CERT] is set, but pdo_mysql does TLS only where \
@@ -430,7 +483,9 @@ impl TlsFiles {
             (Some(cert), Some(key)) => Some((cert, key)),
             (None, None) => None,
             _ => {
-                return Err(Error::configuration(format!("a client certificate needs both {pair}; only one is set")));
+                return Err(Error::configuration(format!(
+                    "a client certificate needs both {pair}; only one is set"
+                )));
             }
         };
         if !asked && self.ca.is_none() && identity.is_none() {
@@ -442,7 +497,9 @@ impl TlsFiles {
 
 /// Is it a key that neither driver knows, and that was meant to ask for TLS (`sslmode`, `ssl`, `tls`)?
 fn speaks_of_tls(key: &[u8]) -> bool {
-    key.get(..3).is_some_and(|start| start.eq_ignore_ascii_case(b"ssl") || start.eq_ignore_ascii_case(b"tls"))
+    key.get(..3).is_some_and(|start| {
+        start.eq_ignore_ascii_case(b"ssl") || start.eq_ignore_ascii_case(b"tls")
+    })
 }
 
 fn unknown_tls(name: &str) -> Error {
@@ -479,16 +536,22 @@ fn parse_driver(name: &str) -> Result<Driver> {
 }
 
 fn mistyped(name: &str, expected: &str, value: &Input) -> Error {
-    Error::configuration(format!("connection setting {name} must be {expected}, {} given", value.type_name()))
+    Error::configuration(format!(
+        "connection setting {name} must be {expected}, {} given",
+        value.type_name()
+    ))
 }
 
 fn string(name: &str, value: &Input) -> Result<String> {
     match value {
         Input::Bytes(bytes) => {
-            let text =
-                String::from_utf8(bytes.clone()).map_err(|_| Error::configuration(format!("connection setting {name} must be UTF-8")))?;
+            let text = String::from_utf8(bytes.clone()).map_err(|_| {
+                Error::configuration(format!("connection setting {name} must be UTF-8"))
+            })?;
             if text.contains('\0') {
-                return Err(Error::configuration(format!("connection setting {name} must not hold a NUL byte")));
+                return Err(Error::configuration(format!(
+                    "connection setting {name} must not hold a NUL byte"
+                )));
             }
             Ok(text)
         }
@@ -504,7 +567,9 @@ fn secret(value: &Input) -> Result<SecretString> {
 fn port(value: &Input) -> Result<Option<u16>> {
     let number = match value {
         Input::Int(number) => Some(*number),
-        Input::Bytes(bytes) => std::str::from_utf8(bytes).ok().and_then(|text| text.trim().parse().ok()),
+        Input::Bytes(bytes) => {
+            std::str::from_utf8(bytes).ok().and_then(|text| text.trim().parse().ok())
+        }
         other => return Err(mistyped("port", "an integer or a numeric string", other)),
     };
     match number {
@@ -516,11 +581,13 @@ fn port(value: &Input) -> Result<Option<u16>> {
 }
 
 fn decode(part: &str, encoded: &str) -> Result<String> {
-    let text = percent_decode_str(encoded)
-        .decode_utf8()
-        .map_err(|_| Error::configuration(format!("the {part} in the connection URL is not UTF-8")))?;
+    let text = percent_decode_str(encoded).decode_utf8().map_err(|_| {
+        Error::configuration(format!("the {part} in the connection URL is not UTF-8"))
+    })?;
     if text.contains('\0') {
-        return Err(Error::configuration(format!("the {part} in the connection URL must not hold a NUL byte")));
+        return Err(Error::configuration(format!(
+            "the {part} in the connection URL must not hold a NUL byte"
+        )));
     }
     Ok(text.into_owned())
 }
@@ -530,7 +597,10 @@ mod tests {
     use super::*;
 
     fn array(entries: &[(&str, Input)]) -> Result<ConnectionSettings> {
-        let entries = entries.iter().map(|(key, value)| (Key::Str(key.as_bytes().to_vec()), value.clone())).collect();
+        let entries = entries
+            .iter()
+            .map(|(key, value)| (Key::Str(key.as_bytes().to_vec()), value.clone()))
+            .collect();
         ConnectionSettings::parse(&Input::Map(entries), &Defaults::default())
     }
 
@@ -548,7 +618,9 @@ mod tests {
     fn an_awkward_password_works_as_a_field_and_percent_encoded_in_a_url() {
         let settings = array(&[("host", s("db")), ("password", s(AWKWARD))]).unwrap();
         assert_eq!(settings.password(), AWKWARD);
-        let settings = url("mysql://us%40er:p%40ss%3Aw%2Fo%23rd%3F%2541%26%2B%20%C3%BC@db:3307/sh%2Fop").unwrap();
+        let settings =
+            url("mysql://us%40er:p%40ss%3Aw%2Fo%23rd%3F%2541%26%2B%20%C3%BC@db:3307/sh%2Fop")
+                .unwrap();
         assert_eq!(settings.password(), AWKWARD);
         assert_eq!((settings.user.as_str(), settings.dbname.as_str()), ("us@er", "sh/op"));
         assert_eq!(settings.endpoint, Endpoint::Tcp { host: "db".into(), port: 3307 });
@@ -558,8 +630,13 @@ mod tests {
     fn the_password_is_never_shown() {
         let settings = array(&[("host", s("db")), ("password", s(AWKWARD))]).unwrap();
         assert!(!format!("{settings:?}").contains("w/o"));
-        for bad in ["pgsql://u:hunter2@h/d", "mysql://u:hunter2@h:port/d", "mysql://u:hunter2@[h/d", "hunter2", "mysql://u:hunter2%ff@h/d"]
-        {
+        for bad in [
+            "pgsql://u:hunter2@h/d",
+            "mysql://u:hunter2@h:port/d",
+            "mysql://u:hunter2@[h/d",
+            "hunter2",
+            "mysql://u:hunter2%ff@h/d",
+        ] {
             let message = url(bad).unwrap_err().message;
             assert!(!message.contains("hunter2"), "{message}");
         }
@@ -568,10 +645,17 @@ mod tests {
     #[test]
     fn localhost_means_the_socket_and_an_address_does_not() {
         for host in ["", "localhost", "LOCALHOST", "p:localhost"] {
-            let settings = array(&[("host", s(host)), ("unix_socket", s("/x.sock")), ("port", Input::Int(3306))]).unwrap();
+            let settings = array(&[
+                ("host", s(host)),
+                ("unix_socket", s("/x.sock")),
+                ("port", Input::Int(3306)),
+            ])
+            .unwrap();
             assert_eq!(settings.endpoint, Endpoint::Socket("/x.sock".into()), "{host:?}");
         }
-        let settings = array(&[("host", s("127.0.0.1")), ("unix_socket", s("/x.sock")), ("port", s("3307"))]).unwrap();
+        let settings =
+            array(&[("host", s("127.0.0.1")), ("unix_socket", s("/x.sock")), ("port", s("3307"))])
+                .unwrap();
         assert_eq!(settings.endpoint, Endpoint::Tcp { host: "127.0.0.1".into(), port: 3307 });
         let default = Defaults { socket: Some("/default.sock".into()) };
         let settings = ConnectionSettings::parse(&Input::Map(vec![]), &default).unwrap();
@@ -601,28 +685,68 @@ mod tests {
         let ca = Some(Tls { ca: Some("/ca.pem".into()), ..Tls::default() });
         assert_eq!(array(&[("host", s("db")), ("ssl_ca", s("/ca.pem"))]).unwrap().tls, ca);
         let options = Input::Map(vec![(Key::Int(1009), s("/ca.pem"))]);
-        assert_eq!(array(&[("driver", s("pdo_mysql")), ("host", s("db")), ("driverOptions", options.clone())]).unwrap().tls, ca);
+        assert_eq!(
+            array(&[
+                ("driver", s("pdo_mysql")),
+                ("host", s("db")),
+                ("driverOptions", options.clone())
+            ])
+            .unwrap()
+            .tls,
+            ca
+        );
         let flags = Input::Map(vec![(Key::Str(b"flags".to_vec()), Input::Int(2048 | 64))]);
-        assert!(array(&[("host", s("db")), ("driverOptions", flags.clone())]).unwrap().tls.unwrap().accept_any_certificate);
+        assert!(
+            array(&[("host", s("db")), ("driverOptions", flags.clone())])
+                .unwrap()
+                .tls
+                .unwrap()
+                .accept_any_certificate
+        );
         // The other driver's spelling is never plain text.
         assert!(array(&[("host", s("db")), ("driverOptions", options)]).is_err());
-        assert!(array(&[("driver", s("pdo_mysql")), ("host", s("db")), ("ssl_ca", s("/ca.pem"))]).is_err());
-        assert!(array(&[("driver", s("pdo_mysql")), ("host", s("db")), ("driverOptions", flags)]).is_err());
+        assert!(
+            array(&[("driver", s("pdo_mysql")), ("host", s("db")), ("ssl_ca", s("/ca.pem"))])
+                .is_err()
+        );
+        assert!(
+            array(&[("driver", s("pdo_mysql")), ("host", s("db")), ("driverOptions", flags)])
+                .is_err()
+        );
         // Nor is what rustls cannot do.
         assert!(array(&[("host", s("db")), ("ssl_cipher", s("AES"))]).is_err());
         assert!(array(&[("host", s("db")), ("ssl_cert", s("/c.pem"))]).is_err());
         assert!(array(&[("unix_socket", s("/x.sock")), ("ssl_ca", s("/ca.pem"))]).is_err());
         assert_eq!(array(&[("host", s("db")), ("ssl_ca", s(""))]).unwrap().tls, None);
-        for flags in [Input::Int(64), Input::Int(2048), Input::Int(1 << 30), s("2048"), Input::Bool(true)] {
+        for flags in
+            [Input::Int(64), Input::Int(2048), Input::Int(1 << 30), s("2048"), Input::Bool(true)]
+        {
             let options = Input::Map(vec![(Key::Str(b"flags".to_vec()), flags.clone())]);
-            assert!(array(&[("driver", s("pdo_mysql")), ("host", s("db")), ("driverOptions", options)]).is_err(), "{flags:?}");
+            assert!(
+                array(&[("driver", s("pdo_mysql")), ("host", s("db")), ("driverOptions", options)])
+                    .is_err(),
+                "{flags:?}"
+            );
         }
         // What neither driver knows.
-        for (key, value) in [("ssl", Input::Bool(true)), ("sslmode", s("require")), ("SSL_MODE", s("REQUIRED")), ("tls", Input::Int(1))] {
+        for (key, value) in [
+            ("ssl", Input::Bool(true)),
+            ("sslmode", s("require")),
+            ("SSL_MODE", s("REQUIRED")),
+            ("tls", Input::Int(1)),
+        ] {
             let message = array(&[("host", s("db")), (key, value)]).unwrap_err().message;
-            assert!(message.contains(key) && message.contains("ssl_ca") && !message.contains("  "), "{message}");
+            assert!(
+                message.contains(key) && message.contains("ssl_ca") && !message.contains("  "),
+                "{message}"
+            );
         }
-        assert_eq!(array(&[("host", s("db")), ("ssl", Input::Bool(false)), ("tls", Input::Null)]).unwrap().tls, None);
+        assert_eq!(
+            array(&[("host", s("db")), ("ssl", Input::Bool(false)), ("tls", Input::Null)])
+                .unwrap()
+                .tls,
+            None
+        );
     }
 
     #[test]
@@ -638,20 +762,34 @@ mod tests {
         ] {
             assert!(url(&format!("mysql://u@db/d?{query}")).is_err(), "{query}");
         }
-        for query in ["ssl_ca=/ca.pem", "driverOptions[flags]=2048", "driverOptions%5Bflags%5D=2048"] {
+        for query in
+            ["ssl_ca=/ca.pem", "driverOptions[flags]=2048", "driverOptions%5Bflags%5D=2048"]
+        {
             assert!(url(&format!("mysql://u@db/d?{query}")).unwrap().tls.is_some(), "{query}");
         }
-        assert_eq!(url("pdo-mysql://u@db/d?driverOptions[1009]=/ca.pem").unwrap().tls.unwrap().ca, Some("/ca.pem".into()));
+        assert_eq!(
+            url("pdo-mysql://u@db/d?driverOptions[1009]=/ca.pem").unwrap().tls.unwrap().ca,
+            Some("/ca.pem".into())
+        );
         assert!(url("pdo-mysql://u@db/d?driverOptions[flags]=2048").is_err());
-        assert_eq!(url("mysql://u@db/d?ssl=0&tls=&charset=utf8mb4&driverOptions[2]=x").unwrap().tls, None);
+        assert_eq!(
+            url("mysql://u@db/d?ssl=0&tls=&charset=utf8mb4&driverOptions[2]=x").unwrap().tls,
+            None
+        );
     }
 
     #[test]
     fn the_url_wins_over_the_single_keys() {
-        let settings = array(&[("host", s("old")), ("dbname", s("kept")), ("url", s("mysql://u@new:1/"))]).unwrap();
+        let settings =
+            array(&[("host", s("old")), ("dbname", s("kept")), ("url", s("mysql://u@new:1/"))])
+                .unwrap();
         assert_eq!(settings.endpoint, Endpoint::Tcp { host: "new".into(), port: 1 });
         assert_eq!((settings.user.as_str(), settings.dbname.as_str()), ("u", "kept"));
-        for text in ["mysql://u@localhost/db?socket=/s.sock", "MySQL://u:p@/db?socket=/s.sock", "mysql://u@?socket=/s.sock"] {
+        for text in [
+            "mysql://u@localhost/db?socket=/s.sock",
+            "MySQL://u:p@/db?socket=/s.sock",
+            "mysql://u@?socket=/s.sock",
+        ] {
             assert_eq!(url(text).unwrap().endpoint, Endpoint::Socket("/s.sock".into()), "{text}");
         }
         for text in ["mysql://u@h/db\0", "mysql://u@h/d\tb", "\nmysql://u@h/db"] {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::error::{Error, Result};
 use super::value::{Input, Key};
 use crate::domain::MAX_REQUEUES;
 use crate::domain::backoff::Backoff;
+use crate::error::{Error, Result};
 
 /// Whose clock writes and judges times (rule 23).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,13 +45,20 @@ impl TableName {
     pub fn parse(option: &str, name: &str) -> Result<Self> {
         let parts: Vec<&str> = name.split('.').collect();
         let well_formed = |part: &&str| {
-            (1..=64).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'$' || byte == b'_')
+            (1..=64).contains(&part.len())
+                && part
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'$' || byte == b'_')
         };
         match parts.as_slice() {
-            [table] if well_formed(table) => Ok(Self { schema: None, name: (*table).to_owned(), quoted: format!("`{table}`") }),
-            [schema, table] if well_formed(schema) && well_formed(table) => {
-                Ok(Self { schema: Some((*schema).to_owned()), name: (*table).to_owned(), quoted: format!("`{schema}`.`{table}`") })
+            [table] if well_formed(table) => {
+                Ok(Self { schema: None, name: (*table).to_owned(), quoted: format!("`{table}`") })
             }
+            [schema, table] if well_formed(schema) && well_formed(table) => Ok(Self {
+                schema: Some((*schema).to_owned()),
+                name: (*table).to_owned(),
+                quoted: format!("`{schema}`.`{table}`"),
+            }),
             _ => Err(Error::configuration(format!(
                 "option {option} must be a table name of 1 to 64 characters of 0-9, A-Z, a-z, $ and _, optionally with a schema \
                  (schema.table)"
@@ -111,7 +118,11 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            table: TableName { schema: None, name: "tx_nrllm_agentrun".to_owned(), quoted: "`tx_nrllm_agentrun`".to_owned() },
+            table: TableName {
+                schema: None,
+                name: "tx_nrllm_agentrun".to_owned(),
+                quoted: "`tx_nrllm_agentrun`".to_owned(),
+            },
             clock: Clock::default(),
             timeouts: Timeouts::default(),
             max_requeues: MAX_REQUEUES,
@@ -150,17 +161,32 @@ impl Options {
                         }
                     }
                 }
-                "connectTimeoutMs" => options.timeouts.connect = milliseconds("connectTimeoutMs", value, 1, MAX_TIMEOUT_MS)?,
-                "queryTimeoutMs" => options.timeouts.query = milliseconds("queryTimeoutMs", value, 1, MAX_TIMEOUT_MS)?,
+                "connectTimeoutMs" => {
+                    options.timeouts.connect =
+                        milliseconds("connectTimeoutMs", value, 1, MAX_TIMEOUT_MS)?
+                }
+                "queryTimeoutMs" => {
+                    options.timeouts.query =
+                        milliseconds("queryTimeoutMs", value, 1, MAX_TIMEOUT_MS)?
+                }
                 "maxRequeues" => {
                     let count = integer("maxRequeues", value, 0, i64::from(u32::MAX))?;
                     options.max_requeues = u32::try_from(count).unwrap_or(u32::MAX);
                 }
-                "backoffBaseMs" => options.backoff.base_ms = integer("backoffBaseMs", value, 0, MAX_BACKOFF_MS)?.unsigned_abs(),
-                "backoffCapMs" => options.backoff.cap_ms = integer("backoffCapMs", value, 0, MAX_BACKOFF_MS)?.unsigned_abs(),
+                "backoffBaseMs" => {
+                    options.backoff.base_ms =
+                        integer("backoffBaseMs", value, 0, MAX_BACKOFF_MS)?.unsigned_abs()
+                }
+                "backoffCapMs" => {
+                    options.backoff.cap_ms =
+                        integer("backoffCapMs", value, 0, MAX_BACKOFF_MS)?.unsigned_abs()
+                }
                 "jitter" => options.backoff.jitter = share("jitter", value)?,
                 _ => {
-                    return Err(Error::configuration(format!("unknown option '{}'; the options are {KNOWN}", label.escape_debug())));
+                    return Err(Error::configuration(format!(
+                        "unknown option '{}'; the options are {KNOWN}",
+                        label.escape_debug()
+                    )));
                 }
             }
         }
@@ -175,7 +201,8 @@ fn wrong(option: &str, expected: &str, value: &Input) -> Error {
 /// A string option.
 pub(crate) fn text(option: &str, value: &Input) -> Result<String> {
     match value {
-        Input::Bytes(bytes) => String::from_utf8(bytes.clone()).map_err(|_| Error::configuration(format!("option {option} must be UTF-8"))),
+        Input::Bytes(bytes) => String::from_utf8(bytes.clone())
+            .map_err(|_| Error::configuration(format!("option {option} must be UTF-8"))),
         other => Err(wrong(option, "a string", other)),
     }
 }
@@ -184,7 +211,9 @@ pub(crate) fn text(option: &str, value: &Input) -> Result<String> {
 pub(crate) fn integer(option: &str, value: &Input, min: i64, max: i64) -> Result<i64> {
     match value {
         Input::Int(number) if (min..=max).contains(number) => Ok(*number),
-        Input::Int(number) => Err(Error::configuration(format!("option {option} must be from {min} to {max}, {number} given"))),
+        Input::Int(number) => Err(Error::configuration(format!(
+            "option {option} must be from {min} to {max}, {number} given"
+        ))),
         other => Err(wrong(option, "an integer", other)),
     }
 }
@@ -199,14 +228,18 @@ fn share(option: &str, value: &Input) -> Result<f64> {
         Input::Int(0) => 0.0,
         Input::Int(1) => 1.0,
         Input::Int(number) => {
-            return Err(Error::configuration(format!("option {option} must be from 0.0 to 1.0, {number} given")));
+            return Err(Error::configuration(format!(
+                "option {option} must be from 0.0 to 1.0, {number} given"
+            )));
         }
         other => return Err(wrong(option, "a number from 0.0 to 1.0", other)),
     };
     if (0.0..=1.0).contains(&number) {
         Ok(number)
     } else {
-        Err(Error::configuration(format!("option {option} must be from 0.0 to 1.0, {number} given")))
+        Err(Error::configuration(format!(
+            "option {option} must be from 0.0 to 1.0, {number} given"
+        )))
     }
 }
 
@@ -220,7 +253,11 @@ mod tests {
 
     #[test]
     fn table_names_are_checked_and_quoted() {
-        for (name, quoted) in [("runs", "`runs`"), ("tx_nrllm_agentrun", "`tx_nrllm_agentrun`"), ("site.runs$1", "`site`.`runs$1`")] {
+        for (name, quoted) in [
+            ("runs", "`runs`"),
+            ("tx_nrllm_agentrun", "`tx_nrllm_agentrun`"),
+            ("site.runs$1", "`site`.`runs$1`"),
+        ] {
             assert_eq!(TableName::parse("table", name).unwrap().quoted(), quoted);
         }
         for bad in ["", "a b", "a`b", "a.b.c", ".a", "a.", "r\u{e9}", "a\0", &"x".repeat(65)] {
@@ -250,7 +287,10 @@ mod tests {
     fn options_are_read() {
         let options = one("jitter", Input::Int(1)).unwrap();
         assert!((options.backoff.jitter - 1.0).abs() < f64::EPSILON);
-        assert_eq!(one("clock", Input::Bytes(b"database".to_vec())).unwrap().clock, Clock::Database);
+        assert_eq!(
+            one("clock", Input::Bytes(b"database".to_vec())).unwrap().clock,
+            Clock::Database
+        );
         assert_eq!(Options::parse(&[]).unwrap(), Options::default());
     }
 }

@@ -1,10 +1,10 @@
 //! What a reaper is asked to do, read from the arguments of a boundary.
 
-use crate::error::Error;
 use super::value::{Input, Key};
+use crate::domain::validate::{self, ArgumentError};
+use crate::error::Error;
 use crate::ops::outbox::WakeUp;
 use crate::ops::reap::Request;
-use crate::domain::validate::{self, ArgumentError};
 
 impl Request {
     /// Reads limit, time and options.
@@ -14,7 +14,11 @@ impl Request {
     /// An argument error for a limit or time out of its range, an unknown option or one of the wrong type; a configuration error for
     /// anything wrong inside the wake-up.
     pub fn parse(limit: i64, now: Option<i64>, options: &[(Key, Input)]) -> Result<Self, Error> {
-        let mut request = Self { limit: validate::limit(limit)?, now: now.map(validate::now).transpose()?, ..Self::default() };
+        let mut request = Self {
+            limit: validate::limit(limit)?,
+            now: now.map(validate::now).transpose()?,
+            ..Self::default()
+        };
         for (key, value) in options {
             match key.label().as_str() {
                 "dryRun" => request.dry_run = flag("dryRun", value)?,
@@ -28,7 +32,10 @@ impl Request {
                     }
                 }
                 unknown => {
-                    let message = format!("has the unknown key '{}'; its keys are dryRun, only, except, wakeUp", unknown.escape_debug());
+                    let message = format!(
+                        "has the unknown key '{}'; its keys are dryRun, only, except, wakeUp",
+                        unknown.escape_debug()
+                    );
                     return Err(ArgumentError::new("options", message).into());
                 }
             }
@@ -55,8 +62,9 @@ fn uids(option: &str, value: &Input) -> Result<Vec<u64>, ArgumentError> {
     entries
         .iter()
         .map(|(_, uid)| match uid {
-            Input::Int(uid) => validate::positive("options", *uid)
-                .map_err(|_| ArgumentError::option(option, format!("must list uids of at least 1, {uid} given"))),
+            Input::Int(uid) => validate::positive("options", *uid).map_err(|_| {
+                ArgumentError::option(option, format!("must list uids of at least 1, {uid} given"))
+            }),
             other => Err(wrong_type(option, "a list of run uids (int)", other)),
         })
         .collect()
@@ -87,12 +95,36 @@ mod tests {
         let wrong_uids = Input::Map(vec![(Key::Int(0), Input::Int(0))]);
         let wrong_type = Input::Map(vec![(Key::Int(0), Input::Bytes(b"5".to_vec()))]);
         let cases = [
-            (Kind::Argument, parse("dryrun", Input::Bool(true)), "$options has the unknown key 'dryrun'"),
-            (Kind::Type, parse("dryRun", Input::Int(1)), "$options ['dryRun'] must be a bool, int given"),
-            (Kind::Argument, parse("only", wrong_uids), "$options ['only'] must list uids of at least 1, 0 given"),
-            (Kind::Type, parse("only", wrong_type), "$options ['only'] must be a list of run uids (int), string given"),
-            (Kind::Type, parse("except", Input::Int(5)), "$options ['except'] must be a list of run uids, int given"),
-            (Kind::Type, parse("wakeUp", Input::Bytes(Vec::new())), "$options ['wakeUp'] must be an array, string given"),
+            (
+                Kind::Argument,
+                parse("dryrun", Input::Bool(true)),
+                "$options has the unknown key 'dryrun'",
+            ),
+            (
+                Kind::Type,
+                parse("dryRun", Input::Int(1)),
+                "$options ['dryRun'] must be a bool, int given",
+            ),
+            (
+                Kind::Argument,
+                parse("only", wrong_uids),
+                "$options ['only'] must list uids of at least 1, 0 given",
+            ),
+            (
+                Kind::Type,
+                parse("only", wrong_type),
+                "$options ['only'] must be a list of run uids (int), string given",
+            ),
+            (
+                Kind::Type,
+                parse("except", Input::Int(5)),
+                "$options ['except'] must be a list of run uids, int given",
+            ),
+            (
+                Kind::Type,
+                parse("wakeUp", Input::Bytes(Vec::new())),
+                "$options ['wakeUp'] must be an array, string given",
+            ),
             (Kind::Argument, Request::parse(0, None, &[]), "$limit must be at least 1, 0 given"),
             (Kind::Argument, Request::parse(1, Some(-1), &[]), "$now must be"),
         ];

@@ -80,7 +80,10 @@ mod tests {
             let mut alarm = StatementDeadline::new();
             for (before, limit) in [(1, 40), (40, 1), (3_600_000, 20), (20, 20)] {
                 // Ends at once, and leaves the timer where it is.
-                assert_eq!(alarm.bounded(Duration::from_millis(before), None, pin!(ready(7))).await, Some(7));
+                assert_eq!(
+                    alarm.bounded(Duration::from_millis(before), None, pin!(ready(7))).await,
+                    Some(7)
+                );
                 let limit = Duration::from_millis(limit);
                 let started = Instant::now();
                 assert_eq!(alarm.bounded(limit, None, pin!(pending::<()>())).await, None);
@@ -94,7 +97,10 @@ mod tests {
     fn work_that_takes_longer_than_what_is_left_of_an_earlier_limit_is_waited_for() {
         run(async {
             let mut alarm = StatementDeadline::new();
-            assert_eq!(alarm.bounded(Duration::from_millis(5), None, pin!(ready(()))).await, Some(()));
+            assert_eq!(
+                alarm.bounded(Duration::from_millis(5), None, pin!(ready(()))).await,
+                Some(())
+            );
             let slow = tokio::time::sleep(Duration::from_millis(30));
             assert_eq!(alarm.bounded(Duration::from_secs(60), None, pin!(slow)).await, Some(()));
         });

@@ -73,10 +73,15 @@ impl Resolver {
     /// A resolver that starts its threads through `thread_start`. It starts none before a name is asked for.
     #[must_use]
     pub fn new(thread_start: ThreadStart) -> Arc<Self> {
-        Self::with_lookup(thread_start, |host| Ok((host, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
+        Self::with_lookup(thread_start, |host| {
+            Ok((host, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
+        })
     }
 
-    fn with_lookup(thread_start: ThreadStart, lookup: fn(&str) -> io::Result<Vec<IpAddr>>) -> Arc<Self> {
+    fn with_lookup(
+        thread_start: ThreadStart,
+        lookup: fn(&str) -> io::Result<Vec<IpAddr>>,
+    ) -> Arc<Self> {
         Arc::new(Self { thread_start, lookup, running: Mutex::default() })
     }
 
@@ -86,12 +91,22 @@ impl Resolver {
     }
 
     /// The addresses of a host, waited for no longer than `limit`.
-    pub(crate) async fn resolve(self: &Arc<Self>, host: &str, limit: Duration) -> Result<Vec<IpAddr>> {
-        let answer = self.ask(host).map_err(|error| Error::connection(format!("cannot start a thread to resolve {host}: {error}")))?;
+    pub(crate) async fn resolve(
+        self: &Arc<Self>,
+        host: &str,
+        limit: Duration,
+    ) -> Result<Vec<IpAddr>> {
+        let answer = self.ask(host).map_err(|error| {
+            Error::connection(format!("cannot start a thread to resolve {host}: {error}"))
+        })?;
         match tokio::time::timeout(limit, answer).await {
             Ok(Ok(Ok(addresses))) if !addresses.is_empty() => Ok(addresses),
-            Ok(Ok(Ok(_))) => Err(Error::connection(format!("host {host} has no address; check host in the connection"))),
-            Ok(Ok(Err(error))) => Err(Error::connection(format!("host {host} cannot be resolved: {error}; check host in the connection"))),
+            Ok(Ok(Ok(_))) => Err(Error::connection(format!(
+                "host {host} has no address; check host in the connection"
+            ))),
+            Ok(Ok(Err(error))) => Err(Error::connection(format!(
+                "host {host} cannot be resolved: {error}; check host in the connection"
+            ))),
             Ok(Err(_)) | Err(_) => Err(Error::connection(format!(
                 "host {host} was not resolved within {} ms; check the name server, or use an address",
                 limit.as_millis()
@@ -171,8 +186,14 @@ mod tests {
                 let error = resolver.resolve("db.example", SHORT).await.unwrap_err();
                 assert!(error.message.contains("was not resolved within 5 ms"), "{error}");
             }
-            let list = |resolver: &Resolver| resolver.running().all.iter().map(|lookup| lookup.waiting.len()).collect::<Vec<_>>();
-            assert_eq!(list(&resolver), [1], "one lookup, and nobody in its list who has given up but the last");
+            let list = |resolver: &Resolver| {
+                resolver.running().all.iter().map(|lookup| lookup.waiting.len()).collect::<Vec<_>>()
+            };
+            assert_eq!(
+                list(&resolver),
+                [1],
+                "one lookup, and nobody in its list who has given up but the last"
+            );
             // Another name is another question.
             assert!(resolver.resolve("db2.example", SHORT).await.is_err());
             assert_eq!(list(&resolver).len(), 2);
@@ -190,10 +211,11 @@ mod tests {
     #[test]
     fn a_lookup_that_is_not_begun_or_breaks_off_stands_in_nobodys_way() {
         static STARTS: AtomicUsize = AtomicUsize::new(0);
-        let refused_once = |body: Box<dyn FnOnce() + Send>| match STARTS.fetch_add(1, Ordering::SeqCst) {
-            0 => Err(io::Error::from(io::ErrorKind::WouldBlock)),
-            _ => plain_thread(body),
-        };
+        let refused_once =
+            |body: Box<dyn FnOnce() + Send>| match STARTS.fetch_add(1, Ordering::SeqCst) {
+                0 => Err(io::Error::from(io::ErrorKind::WouldBlock)),
+                _ => plain_thread(body),
+            };
         let resolver = Resolver::with_lookup(refused_once, |host| match host {
             "panic.example" => panic!("on purpose"),
             "unknown.example" => Err(io::Error::other("no such host")),

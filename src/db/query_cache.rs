@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use crate::ops::sql::Context;
-use crate::error::Result;
-use crate::config::options::{Clock, TableName};
-use super::session::Session;
 use super::schema::TableSchema;
+use super::session::Session;
+use crate::config::options::{Clock, TableName};
+use crate::error::Result;
+use crate::ops::sql::Context;
 
 /// The plan of one operation on one table.
 pub(crate) struct CachedQuery {
@@ -51,7 +51,12 @@ impl Session {
         let sql = make(&facts)?;
         let plan = Arc::new(CachedQuery { facts, sql });
         if let Some(queries) = self.queries() {
-            queries.0.push((operation, context.table().clone(), context.options.clock, Arc::clone(&plan)));
+            queries.0.push((
+                operation,
+                context.table().clone(),
+                context.options.clock,
+                Arc::clone(&plan),
+            ));
         }
         Ok(plan)
     }

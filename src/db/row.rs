@@ -5,10 +5,12 @@ use mysql_async::{FromValueError, Row, from_value_opt, prelude::FromValue};
 use crate::error::{Error, Result};
 
 fn take<T: FromValue>(row: &mut Row, index: usize) -> Result<T> {
-    let value =
-        row.take::<mysql_async::Value, _>(index).ok_or_else(|| Error::connection(format!("the server's reply lacks column {index}")))?;
-    from_value_opt(value)
-        .map_err(|FromValueError(_)| Error::connection(format!("the server's reply has an unexpected type in column {index}")))
+    let value = row
+        .take::<mysql_async::Value, _>(index)
+        .ok_or_else(|| Error::connection(format!("the server's reply lacks column {index}")))?;
+    from_value_opt(value).map_err(|FromValueError(_)| {
+        Error::connection(format!("the server's reply has an unexpected type in column {index}"))
+    })
 }
 
 /// An unsigned integer.
@@ -43,7 +45,8 @@ pub(crate) fn bytes(row: &mut Row, index: usize) -> Result<Vec<u8>> {
 
 /// Text or NULL; bytes that are not UTF-8 are replaced.
 pub(crate) fn optional_text(row: &mut Row, index: usize) -> Result<Option<String>> {
-    Ok(take::<Option<Vec<u8>>>(row, index)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    Ok(take::<Option<Vec<u8>>>(row, index)?
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// Text; NULL is empty.

@@ -2,11 +2,11 @@
 
 use mysql_async::{Params, Row};
 
-use crate::error::{Error, Result};
-use crate::config::options::TableName;
 use super::row::{bytes, optional_text, text};
 use super::session::{Session, params};
+use crate::config::options::TableName;
 use crate::domain::validate::ArgumentError;
+use crate::error::{Error, Result};
 
 /// A column, as far as the product cares.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +83,10 @@ impl TableSchema {
         let sql = format!("SELECT 1 FROM {} LIMIT 0", table.quoted());
         match session.query(&sql, Params::Empty).await {
             Err(error) => error,
-            Ok(_) => Error::configuration(format!("the columns of {} cannot be read from information_schema", table.quoted())),
+            Ok(_) => Error::configuration(format!(
+                "the columns of {} cannot be read from information_schema",
+                table.quoted()
+            )),
         }
     }
 
@@ -147,14 +150,19 @@ impl TableSchema {
     #[must_use]
     pub fn storable(&self, column: &str, value: &str) -> String {
         match self.find(column).and_then(|column| column.charset) {
-            Some(charset) => value.chars().map(|c| if charset.holds(c) { c } else { '?' }).collect(),
+            Some(charset) => {
+                value.chars().map(|c| if charset.holds(c) { c } else { '?' }).collect()
+            }
             None => value.to_owned(),
         }
     }
 }
 
 fn column(mut row: Row) -> Result<Column> {
-    Ok(Column { name: text(&mut row, 0)?, charset: optional_text(&mut row, 1)?.map(|name| Charset::parse(&name)) })
+    Ok(Column {
+        name: text(&mut row, 0)?,
+        charset: optional_text(&mut row, 1)?.map(|name| Charset::parse(&name)),
+    })
 }
 
 /// Does the table have an index that begins with (status, `lease_expires`)? Asked by the status report only.
@@ -176,7 +184,10 @@ mod tests {
     use super::*;
 
     fn table(charset: Charset) -> TableSchema {
-        TableSchema { table: "`t`".into(), columns: vec![Column { name: "claimed_by".into(), charset: Some(charset) }] }
+        TableSchema {
+            table: "`t`".into(),
+            columns: vec![Column { name: "claimed_by".into(), charset: Some(charset) }],
+        }
     }
 
     #[test]
@@ -195,7 +206,11 @@ mod tests {
             (Charset::Other, "worker:1", true),
         ] {
             let table = table(charset);
-            assert_eq!(table.check_storable("claimed_by", "claimedBy", value).is_ok(), fits, "{charset:?} {value}");
+            assert_eq!(
+                table.check_storable("claimed_by", "claimedBy", value).is_ok(),
+                fits,
+                "{charset:?} {value}"
+            );
             assert_eq!(table.storable("claimed_by", value) == value, fits);
         }
         assert_eq!(table(Charset::Latin1).storable("claimed_by", "a\u{3c9}b"), "a?b");
@@ -203,7 +218,10 @@ mod tests {
 
     #[test]
     fn missing_columns_are_named() {
-        let message = table(Charset::Utf8mb4).require(&["claimed_by", "requeue_count", "pending_effect"]).unwrap_err().message;
+        let message = table(Charset::Utf8mb4)
+            .require(&["claimed_by", "requeue_count", "pending_effect"])
+            .unwrap_err()
+            .message;
         assert!(message.contains("columns requeue_count, pending_effect"), "{message}");
     }
 }

@@ -57,7 +57,12 @@ impl ServerCapabilities {
     /// the server has them.
     #[must_use]
     pub fn from_variables(variables: &[(String, String)]) -> Self {
-        let get = |name: &str| variables.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str());
+        let get = |name: &str| {
+            variables
+                .iter()
+                .find(|(key, _)| key.eq_ignore_ascii_case(name))
+                .map(|(_, value)| value.as_str())
+        };
         let version = get("version").unwrap_or_default().to_owned();
         let mariadb = version.to_ascii_lowercase().contains("mariadb");
         let number = parse_version(&version);
@@ -74,10 +79,16 @@ impl ServerCapabilities {
         } else {
             Locking::Wait
         };
-        let statement_binlog = get("log_bin").is_some_and(|value| !value.eq_ignore_ascii_case("off") && value != "0")
+        let statement_binlog = get("log_bin")
+            .is_some_and(|value| !value.eq_ignore_ascii_case("off") && value != "0")
             && get("binlog_format").is_some_and(|value| value.eq_ignore_ascii_case("statement"));
-        let isolation_variable = if get("transaction_isolation").is_some() { "transaction_isolation" } else { "tx_isolation" };
-        let cluster = get("wsrep_on").is_some_and(|value| value.eq_ignore_ascii_case("on") || value == "1");
+        let isolation_variable = if get("transaction_isolation").is_some() {
+            "transaction_isolation"
+        } else {
+            "tx_isolation"
+        };
+        let cluster =
+            get("wsrep_on").is_some_and(|value| value.eq_ignore_ascii_case("on") || value == "1");
         Self { version, mariadb, locking, statement_binlog, isolation_variable, cluster }
     }
 
@@ -102,9 +113,14 @@ impl ServerCapabilities {
         let statement_ms = query_ms.saturating_sub(margin_ms).max(1);
         // A lock wait is bounded in whole seconds, one at least.
         let lock_wait_s = (statement_ms / 1_000).max(1);
-        let server_ms = if self.mariadb { statement_ms } else { statement_ms.max(lock_wait_s * 1_000) };
+        let server_ms =
+            if self.mariadb { statement_ms } else { statement_ms.max(lock_wait_s * 1_000) };
         let client_ms = query_ms.max(server_ms + margin_ms.max(400));
-        Limits { statement: Duration::from_millis(statement_ms), lock_wait_s, client: Duration::from_millis(client_ms) }
+        Limits {
+            statement: Duration::from_millis(statement_ms),
+            lock_wait_s,
+            client: Duration::from_millis(client_ms),
+        }
     }
 }
 
@@ -122,7 +138,8 @@ pub struct Limits {
 /// The first three numbers of a version; the prefix `5.5.5-` of a `MariaDB` that speaks to old clients is passed over.
 fn parse_version(version: &str) -> (u32, u32, u32) {
     let version = version.strip_prefix("5.5.5-").unwrap_or(version);
-    let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
+    let mut numbers =
+        version.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
     let mut next = || numbers.next().unwrap_or(0);
     (next(), next(), next())
 }
@@ -132,7 +149,8 @@ mod tests {
     use super::*;
 
     fn facts(pairs: &[(&str, &str)]) -> ServerCapabilities {
-        let pairs: Vec<_> = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let pairs: Vec<_> =
+            pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         ServerCapabilities::from_variables(&pairs)
     }
 
@@ -171,7 +189,10 @@ mod tests {
                 assert!(limits.statement < limits.client, "{version} {ms}: {limits:?}");
                 assert!(limits.client >= Duration::from_millis(ms));
                 if !facts.mariadb {
-                    assert!(Duration::from_secs(limits.lock_wait_s) < limits.client, "{version} {ms}: {limits:?}");
+                    assert!(
+                        Duration::from_secs(limits.lock_wait_s) < limits.client,
+                        "{version} {ms}: {limits:?}"
+                    );
                 }
             }
         }

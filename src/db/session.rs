@@ -11,18 +11,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mysql_async::prelude::{Protocol, Queryable};
-use mysql_async::{ClientIdentity, Conn, DriverError, OptsBuilder, Params, QueryResult, Row, SslOpts, Statement, Value};
+use mysql_async::{
+    ClientIdentity, Conn, DriverError, OptsBuilder, Params, QueryResult, Row, SslOpts, Statement,
+    Value,
+};
 
 use super::deadline::StatementDeadline;
-use super::socket_wait::Waiting;
-use crate::error::{Error, Fate, Result, server_error};
-use crate::config::options::{TableName, Timeouts};
-use super::query_cache::QueryCache;
 use super::dns::{Resolver, plain_thread};
-use super::server::{Limits, Locking, ServerCapabilities};
-use crate::config::connection::{ConnectionSettings, Endpoint};
-use super::statement_cache::StatementCache;
+use super::query_cache::QueryCache;
 use super::schema::TableSchema;
+use super::server::{Limits, Locking, ServerCapabilities};
+use super::socket_wait::Waiting;
+use super::statement_cache::StatementCache;
+use crate::config::connection::{ConnectionSettings, Endpoint};
+use crate::config::options::{TableName, Timeouts};
+use crate::error::{Error, Fate, Result, server_error};
 
 /// One connection at most, opened when it is first needed, with the settings to open it again.
 pub struct Session {
@@ -68,7 +71,14 @@ impl Session {
     /// A session that connects when it is first used.
     #[must_use]
     pub fn new(settings: Arc<ConnectionSettings>, timeouts: Timeouts) -> Self {
-        Self { settings, timeouts, resolver: Resolver::new(plain_thread), alone: false, live: None, generation: 0 }
+        Self {
+            settings,
+            timeouts,
+            resolver: Resolver::new(plain_thread),
+            alone: false,
+            live: None,
+            generation: 0,
+        }
     }
 
     /// Lets the session look names up through a resolver that it shares with others.
@@ -191,7 +201,9 @@ impl Session {
 
     /// Was this message table found fit for the run table's transactions, on this connection?
     pub(crate) fn knows_outbox(&self, runs: &TableName, messages: &TableName) -> bool {
-        self.live.as_ref().is_some_and(|live| live.outboxes.iter().any(|(a, b)| a == runs && b == messages))
+        self.live
+            .as_ref()
+            .is_some_and(|live| live.outboxes.iter().any(|(a, b)| a == runs && b == messages))
     }
 
     /// Remembers that it was.
@@ -212,7 +224,11 @@ impl Session {
 
     /// As [`Session::execute`], with parameters that are made anew for every attempt instead of copied for a second one that hardly ever
     /// comes.
-    pub(crate) async fn execute_with(&mut self, sql: &str, params: impl Fn() -> Params) -> Result<Reply> {
+    pub(crate) async fn execute_with(
+        &mut self,
+        sql: &str,
+        params: impl Fn() -> Params,
+    ) -> Result<Reply> {
         let mut attempt = 1;
         loop {
             match self.execute_once(sql, params()).await {
@@ -255,7 +271,10 @@ impl Session {
                 if text.is_some() && address(text) == before {
                     return Err(self.failed(unreadable()));
                 }
-                Ok(Reply { matched: text.and_then(first_integer), insert_id: conn.last_insert_id().unwrap_or(0) })
+                Ok(Reply {
+                    matched: text.and_then(first_integer),
+                    insert_id: conn.last_insert_id().unwrap_or(0),
+                })
             }
             Err(failure) => Err(self.failed(failure)),
         }
@@ -369,7 +388,9 @@ impl Session {
     /// Takes [`Session::shorten_lock_waits`] back.
     pub(crate) async fn restore_lock_waits(&mut self) -> Result<()> {
         let seconds = self.live().await?.limits.lock_wait_s;
-        self.execute(&format!("SET SESSION innodb_lock_wait_timeout = {seconds}"), Params::Empty).await.map(drop)
+        self.execute(&format!("SET SESSION innodb_lock_wait_timeout = {seconds}"), Params::Empty)
+            .await
+            .map(drop)
     }
 
     /// Throws the connection away; the next statement opens a new one.
@@ -398,7 +419,8 @@ impl Session {
     async fn open(&self) -> Result<Live> {
         let started = Instant::now();
         let opts = self.connect_options().await?;
-        let rest = self.timeouts.connect.saturating_sub(started.elapsed()).max(Duration::from_millis(1));
+        let rest =
+            self.timeouts.connect.saturating_sub(started.elapsed()).max(Duration::from_millis(1));
         let endpoint = &self.settings.endpoint;
         let outcome = bounded(rest, async {
             let mut conn = Conn::new(opts).await?;
@@ -451,7 +473,9 @@ impl Session {
             .stmt_cache_size(0);
         match &settings.endpoint {
             Endpoint::Socket(path) => {
-                let path = path.to_str().ok_or_else(|| Error::configuration("connection setting unix_socket must be UTF-8"))?;
+                let path = path.to_str().ok_or_else(|| {
+                    Error::configuration("connection setting unix_socket must be UTF-8")
+                })?;
                 opts = opts.socket(Some(path));
             }
             Endpoint::Tcp { host, port } => {
@@ -459,18 +483,27 @@ impl Session {
                     Some(address) => vec![address],
                     None => self.resolver.resolve(host, self.timeouts.connect).await?,
                 };
-                opts = opts.ip_or_hostname(host.as_str()).tcp_port(*port).resolved_ips(Some(addresses));
+                opts = opts
+                    .ip_or_hostname(host.as_str())
+                    .tcp_port(*port)
+                    .resolved_ips(Some(addresses));
             }
         }
         if let Some(tls) = &settings.tls {
-            let mut ssl = SslOpts::default().with_danger_accept_invalid_certs(tls.accept_any_certificate);
+            let mut ssl =
+                SslOpts::default().with_danger_accept_invalid_certs(tls.accept_any_certificate);
             if let Some(ca) = &tls.ca {
-                ssl = ssl.with_root_certs(vec![read_file("CA", ca)?.into()]).with_disable_built_in_roots(true);
+                ssl = ssl
+                    .with_root_certs(vec![read_file("CA", ca)?.into()])
+                    .with_disable_built_in_roots(true);
             } else if let Ok(bundle) = std::fs::read("/etc/ssl/certs/ca-certificates.crt") {
                 ssl = ssl.with_root_certs(vec![bundle.into()]);
             }
             if let Some((cert, key)) = &tls.identity {
-                let identity = ClientIdentity::new(read_file("client certificate", cert)?.into(), read_file("client key", key)?.into());
+                let identity = ClientIdentity::new(
+                    read_file("client certificate", cert)?.into(),
+                    read_file("client key", key)?.into(),
+                );
                 ssl = ssl.with_client_identity(Some(identity));
             }
             opts = opts.ssl_opts(Some(ssl));
@@ -506,7 +539,11 @@ impl Session {
             }
             Failure::Driver(error) => {
                 self.discard();
-                Error::connection(format!("lost the connection to {}: {error}", self.settings.endpoint)).with_fate(Fate::Lost)
+                Error::connection(format!(
+                    "lost the connection to {}: {error}",
+                    self.settings.endpoint
+                ))
+                .with_fate(Fate::Lost)
             }
         }
     }
@@ -531,7 +568,9 @@ enum Failure {
 
 /// What the driver does not notice: the reply is none to the statement that was sent.
 fn unreadable() -> Failure {
-    Failure::Driver(mysql_async::Error::Driver(DriverError::UnexpectedPacket { payload: Vec::new() }))
+    Failure::Driver(mysql_async::Error::Driver(DriverError::UnexpectedPacket {
+        payload: Vec::new(),
+    }))
 }
 
 /// About how many bytes a statement is on the wire.
@@ -555,7 +594,11 @@ fn address(text: Option<&[u8]>) -> usize {
 }
 
 /// The prepared statement of a text, prepared if it is not kept.
-async fn prepared(conn: &mut Conn, statements: &mut StatementCache, sql: &str) -> mysql_async::Result<Statement> {
+async fn prepared(
+    conn: &mut Conn,
+    statements: &mut StatementCache,
+    sql: &str,
+) -> mysql_async::Result<Statement> {
     if let Some(statement) = statements.find(sql) {
         return Ok(statement);
     }
@@ -567,7 +610,9 @@ async fn prepared(conn: &mut Conn, statements: &mut StatementCache, sql: &str) -
 }
 
 /// The rows of a result; `None` when the reply is no result at all.
-async fn rows_of<P: Protocol>(result: QueryResult<'_, '_, P>) -> mysql_async::Result<Option<Vec<Row>>> {
+async fn rows_of<P: Protocol>(
+    result: QueryResult<'_, '_, P>,
+) -> mysql_async::Result<Option<Vec<Row>>> {
     if result.columns_ref().is_empty() {
         result.drop_result().await?;
         return Ok(None);
@@ -575,7 +620,10 @@ async fn rows_of<P: Protocol>(result: QueryResult<'_, '_, P>) -> mysql_async::Re
     result.collect_and_drop().await.map(Some)
 }
 
-async fn bounded<T>(limit: Duration, work: impl Future<Output = mysql_async::Result<T>>) -> Result<T, Failure> {
+async fn bounded<T>(
+    limit: Duration,
+    work: impl Future<Output = mysql_async::Result<T>>,
+) -> Result<T, Failure> {
     outcome(tokio::time::timeout(limit, work).await.ok())
 }
 
@@ -607,7 +655,10 @@ fn limit_settings(server: &ServerCapabilities, limits: Limits) -> String {
         // Bounds SELECT only: there is nothing for the other statements but the limits of their locks.
         format!("max_execution_time = {}", limits.statement.as_millis())
     };
-    format!("innodb_lock_wait_timeout = {lock}, lock_wait_timeout = {lock}, {statement_limit}", lock = limits.lock_wait_s)
+    format!(
+        "innodb_lock_wait_timeout = {lock}, lock_wait_timeout = {lock}, {statement_limit}",
+        lock = limits.lock_wait_s
+    )
 }
 
 fn connect_error(endpoint: &Endpoint, error: &mysql_async::Error) -> Error {
@@ -618,18 +669,29 @@ fn connect_error(endpoint: &Endpoint, error: &mysql_async::Error) -> Error {
                 return server_error(code, &server.message).0;
             }
             let remedy = match code {
-                1045 | 1698 | 1044 => "; check user and password in the connection, and the account's privileges",
+                1045 | 1698 | 1044 => {
+                    "; check user and password in the connection, and the account's privileges"
+                }
                 1040 | 1203 | 1226 => "; the server has no connection left",
                 _ => "",
             };
-            Error::connection(format!("{endpoint} refused the connection: {}{remedy}", server.message)).with_code(code)
+            Error::connection(format!(
+                "{endpoint} refused the connection: {}{remedy}",
+                server.message
+            ))
+            .with_code(code)
         }
         other => Error::connection(format!("cannot connect to {endpoint}: {other}")),
     }
 }
 
 fn read_file(what: &str, path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| Error::configuration(format!("the TLS {what} file {} cannot be read: {error}", path.display())))
+    std::fs::read(path).map_err(|error| {
+        Error::configuration(format!(
+            "the TLS {what} file {} cannot be read: {error}",
+            path.display()
+        ))
+    })
 }
 
 /// The first integer of the reply's text: the number of matched rows. The words around it are localised.
@@ -637,13 +699,18 @@ fn first_integer(info: &[u8]) -> Option<u64> {
     let start = info.iter().position(u8::is_ascii_digit)?;
     let digits = info.get(start..)?;
     let end = digits.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(digits.len());
-    digits.get(..end)?.iter().try_fold(0_u64, |number, digit| number.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
+    digits.get(..end)?.iter().try_fold(0_u64, |number, digit| {
+        number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
+    })
 }
 
 /// Runs an operation that may be repeated: once more, on a new connection, when the connection is lost.
 ///
 /// A time-out is not repeated: the time is up.
-pub(crate) async fn idempotent<T>(session: &mut Session, mut operation: impl AsyncFnMut(&mut Session) -> Result<T>) -> Result<T> {
+pub(crate) async fn idempotent<T>(
+    session: &mut Session,
+    mut operation: impl AsyncFnMut(&mut Session) -> Result<T>,
+) -> Result<T> {
     match operation(session).await {
         Err(error) if error.fate == Fate::Lost => operation(session).await,
         outcome => outcome,
@@ -665,7 +732,12 @@ mod tests {
     #[test]
     fn matched_rows_are_the_first_integer_in_any_language() {
         assert_eq!(first_integer(b"Rows matched: 1  Changed: 0  Warnings: 0"), Some(1));
-        assert_eq!(first_integer("Datens\u{e4}tze gefunden: 12  ge\u{e4}ndert: 3  Warnungen: 0".as_bytes()), Some(12));
+        assert_eq!(
+            first_integer(
+                "Datens\u{e4}tze gefunden: 12  ge\u{e4}ndert: 3  Warnungen: 0".as_bytes()
+            ),
+            Some(12)
+        );
         assert_eq!(first_integer(b""), None);
         assert_eq!(first_integer(b"no digits"), None);
         assert_eq!(first_integer(b"99999999999999999999999"), None);

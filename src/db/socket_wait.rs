@@ -74,12 +74,18 @@ fn found() -> Option<Socket> {
     let marker = tokio::net::UnixDatagram::unbound().ok()?;
     let mark = (marker.as_raw_fd(), inode(marker.as_raw_fd())?);
     for entry in std::fs::read_dir("/proc/self/fd").ok()?.flatten() {
-        if std::fs::read_link(entry.path()).is_ok_and(|link| link.as_os_str() == "anon_inode:[eventpoll]") {
-            let info = std::fs::read_to_string(std::path::Path::new("/proc/self/fdinfo").join(entry.file_name())).ok()?;
+        if std::fs::read_link(entry.path())
+            .is_ok_and(|link| link.as_os_str() == "anon_inode:[eventpoll]")
+        {
+            let info = std::fs::read_to_string(
+                std::path::Path::new("/proc/self/fdinfo").join(entry.file_name()),
+            )
+            .ok()?;
             let watched: Vec<_> = info.lines().filter_map(watched).collect();
             if watched.contains(&mark) {
-                let mut ours =
-                    watched.into_iter().filter(|&(fd, number)| (fd, number) != mark && inode(fd) == Some(number) && has_peer(fd));
+                let mut ours = watched.into_iter().filter(|&(fd, number)| {
+                    (fd, number) != mark && inode(fd) == Some(number) && has_peer(fd)
+                });
                 return match (ours.next(), ours.next()) {
                     (Some((fd, _)), None) => Some(Socket { fd, room: room(fd)? }),
                     _ => None,
@@ -136,7 +142,15 @@ fn room(fd: RawFd) -> Option<usize> {
     let mut bytes: libc::c_int = 0;
     let mut length = libc::socklen_t::try_from(size_of::<libc::c_int>()).ok()?;
     // SAFETY: an int, and its length.
-    let code = unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, (&raw mut bytes).cast(), &raw mut length) };
+    let code = unsafe {
+        libc::getsockopt(
+            fd,
+            libc::SOL_SOCKET,
+            libc::SO_SNDBUF,
+            (&raw mut bytes).cast(),
+            &raw mut length,
+        )
+    };
     if code == 0 { usize::try_from(bytes / 4).ok() } else { None }
 }
 
@@ -158,9 +172,16 @@ mod tests {
 
     #[test]
     fn what_the_kernel_tells() {
-        assert_eq!(watched("tfd:       11 events: 8000201d data:     55d0f1 pos:0 ino:9f sdev:7"), Some((11, 0x9f)));
+        assert_eq!(
+            watched("tfd:       11 events: 8000201d data:     55d0f1 pos:0 ino:9f sdev:7"),
+            Some((11, 0x9f))
+        );
         assert_eq!(watched("pos:\t0"), None);
-        assert_eq!(watched("tfd:        5 events:       19 data:                5"), None, "an old kernel tells no inode");
+        assert_eq!(
+            watched("tfd:        5 events:       19 data:                5"),
+            None,
+            "an old kernel tells no inode"
+        );
     }
 
     #[test]
@@ -241,7 +262,10 @@ mod tests {
                 }
             };
             let (limit, started) = (Duration::from_secs(5), std::time::Instant::now());
-            assert_eq!(StatementDeadline::new().bounded(limit, Some(socket), pin!(work)).await, Some(()));
+            assert_eq!(
+                StatementDeadline::new().bounded(limit, Some(socket), pin!(work)).await,
+                Some(())
+            );
             assert!(started.elapsed() < limit);
         });
     }

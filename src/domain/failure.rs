@@ -42,11 +42,19 @@ impl KnownType {
     pub const fn class_name(self) -> &'static str {
         match self {
             Self::CircuitOpen => "Netresearch\\NrLlm\\Provider\\Exception\\CircuitOpenException",
-            Self::FallbackChainExhausted => "Netresearch\\NrLlm\\Provider\\Exception\\FallbackChainExhaustedException",
-            Self::ProviderConnection => "Netresearch\\NrLlm\\Provider\\Exception\\ProviderConnectionException",
+            Self::FallbackChainExhausted => {
+                "Netresearch\\NrLlm\\Provider\\Exception\\FallbackChainExhaustedException"
+            }
+            Self::ProviderConnection => {
+                "Netresearch\\NrLlm\\Provider\\Exception\\ProviderConnectionException"
+            }
             Self::Network => "Psr\\Http\\Client\\NetworkExceptionInterface",
-            Self::ProviderConfiguration => "Netresearch\\NrLlm\\Provider\\Exception\\ProviderConfigurationException",
-            Self::ProviderResponse => "Netresearch\\NrLlm\\Provider\\Exception\\ProviderResponseException",
+            Self::ProviderConfiguration => {
+                "Netresearch\\NrLlm\\Provider\\Exception\\ProviderConfigurationException"
+            }
+            Self::ProviderResponse => {
+                "Netresearch\\NrLlm\\Provider\\Exception\\ProviderResponseException"
+            }
         }
     }
 }
@@ -187,7 +195,11 @@ fn by_code(code: Option<i64>) -> Classification {
 /// server path), bytes that are not UTF-8 replaced by `?`, at most 255 characters.
 #[must_use]
 pub fn error_class(class_name: &[u8]) -> String {
-    let name = if class_name.contains(&0) { class_name.split(|&byte| byte == 0).next().unwrap_or_default() } else { class_name };
+    let name = if class_name.contains(&0) {
+        class_name.split(|&byte| byte == 0).next().unwrap_or_default()
+    } else {
+        class_name
+    };
     // Nearly all names are short and UTF-8. As many bytes are never more characters.
     if name.len() <= 255
         && let Ok(name) = std::str::from_utf8(name)
@@ -282,14 +294,19 @@ mod tests {
         }
         for code in [0, -1, 200, 302, 399, 600, 1_700_000_000, i64::MIN, i64::MAX] {
             let classification = classify(response(code));
-            assert_eq!((classification.class, classification.http_status), (Unknown, None), "{code}");
+            assert_eq!(
+                (classification.class, classification.http_status),
+                (Unknown, None),
+                "{code}"
+            );
         }
         assert_eq!(classify(Described::Of(Some(KnownType::ProviderResponse), None)).class, Unknown);
     }
 
     #[test]
     fn an_exhausted_chain_is_the_class_of_its_last_attempt() {
-        let nested = Described::Chain(Some(Box::new(Described::Chain(Some(Box::new(response(429)))))));
+        let nested =
+            Described::Chain(Some(Box::new(Described::Chain(Some(Box::new(response(429)))))));
         let classification = classify(nested);
         assert_eq!(classification.class, FailureClass::RateLimit);
         assert_eq!(classification.http_status, Some(429));
@@ -309,16 +326,21 @@ mod tests {
     #[test]
     fn what_is_retried_and_what_trips_the_circuit() {
         use FailureClass::*;
-        let retryable: Vec<_> = FailureClass::ALL.into_iter().filter(|class| class.is_retryable()).collect();
+        let retryable: Vec<_> =
+            FailureClass::ALL.into_iter().filter(|class| class.is_retryable()).collect();
         assert_eq!(retryable, [Connection, RateLimit, ServerError, CircuitOpen]);
-        let trips: Vec<_> = FailureClass::ALL.into_iter().filter(|class| class.trips_circuit()).collect();
+        let trips: Vec<_> =
+            FailureClass::ALL.into_iter().filter(|class| class.trips_circuit()).collect();
         assert_eq!(trips, [Connection, RateLimit, ServerError]);
     }
 
     #[test]
     fn the_stored_class_name() {
         assert_eq!(error_class(b"RuntimeException"), "RuntimeException");
-        assert_eq!(error_class(b"class@anonymous\0/var/www/secret/path.php:3$0"), "class@anonymous");
+        assert_eq!(
+            error_class(b"class@anonymous\0/var/www/secret/path.php:3$0"),
+            "class@anonymous"
+        );
         assert_eq!(error_class("\u{e9}".repeat(300).as_bytes()), "\u{e9}".repeat(255));
         assert_eq!(error_class(b"Bad\xffName"), "Bad?Name");
         assert_eq!(error_class(b""), "");

@@ -15,17 +15,29 @@ pub const MAX_SEGMENT_BYTES: usize = 24;
 /// A segment that is empty, longer than 24 bytes, or holds anything but printable ASCII.
 pub fn identity(segment: &str, host: &str, pid: u32, nonce: &str) -> Result<String, ArgumentError> {
     if segment.is_empty() || segment.len() > MAX_SEGMENT_BYTES {
-        return Err(ArgumentError::new("segment", format!("must be 1 to {MAX_SEGMENT_BYTES} bytes long, {} given", segment.len())));
+        return Err(ArgumentError::new(
+            "segment",
+            format!("must be 1 to {MAX_SEGMENT_BYTES} bytes long, {} given", segment.len()),
+        ));
     }
     if !segment.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(ArgumentError::new("segment", "must be printable ASCII without blanks, like \"worker\""));
+        return Err(ArgumentError::new(
+            "segment",
+            "must be printable ASCII without blanks, like \"worker\"",
+        ));
     }
     let tail = format!(":{pid}:{nonce}");
     let room = MAX_BYTES.saturating_sub(segment.len() + 1 + tail.len());
     let host: String = host
         .bytes()
         .take(room)
-        .map(|byte| if byte.is_ascii_alphanumeric() || b"-._".contains(&byte) { char::from(byte) } else { '_' })
+        .map(|byte| {
+            if byte.is_ascii_alphanumeric() || b"-._".contains(&byte) {
+                char::from(byte)
+            } else {
+                '_'
+            }
+        })
         .collect();
     Ok(format!("{segment}:{host}{tail}"))
 }
@@ -38,7 +50,8 @@ mod tests {
     fn the_host_is_shortened_and_never_the_tail() {
         let short = identity("worker", "web-01", 4711, "0123456789abcdef").unwrap();
         assert_eq!(short, "worker:web-01:4711:0123456789abcdef");
-        let long = identity(&"s".repeat(24), &"h".repeat(200), u32::MAX, "0123456789abcdef").unwrap();
+        let long =
+            identity(&"s".repeat(24), &"h".repeat(200), u32::MAX, "0123456789abcdef").unwrap();
         assert_eq!(long.len(), 64);
         assert!(long.ends_with(":4294967295:0123456789abcdef"), "{long}");
     }

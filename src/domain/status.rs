@@ -21,8 +21,15 @@ pub enum Status {
 
 impl Status {
     /// All statuses, in the order in which a run may pass them.
-    pub const ALL: [Self; 7] =
-        [Self::Queued, Self::Running, Self::WaitingForApproval, Self::WaitingForInput, Self::Completed, Self::Failed, Self::Cancelled];
+    pub const ALL: [Self; 7] = [
+        Self::Queued,
+        Self::Running,
+        Self::WaitingForApproval,
+        Self::WaitingForInput,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+    ];
 
     /// The word in the column `status`.
     #[must_use]

@@ -63,7 +63,8 @@ pub fn positive(argument: &'static str, value: i64) -> Result<u64, ArgumentError
 /// UTF-8.
 pub fn claimed_by(value: &[u8]) -> Result<&str, ArgumentError> {
     const ARGUMENT: &str = "claimedBy";
-    let owner = std::str::from_utf8(value).map_err(|_| ArgumentError::new(ARGUMENT, "must be UTF-8, other bytes given"))?;
+    let owner = std::str::from_utf8(value)
+        .map_err(|_| ArgumentError::new(ARGUMENT, "must be UTF-8, other bytes given"))?;
     if owner.bytes().all(|byte| byte.is_ascii_whitespace() || byte.is_ascii_control()) {
         return Err(ArgumentError::new(
             ARGUMENT,
@@ -75,7 +76,9 @@ pub fn claimed_by(value: &[u8]) -> Result<&str, ArgumentError> {
         let length = owner.chars().count();
         return Err(ArgumentError::new(
             ARGUMENT,
-            format!("must be at most 64 characters long, {length} given; NrLlmRuntime::identity() makes a name that fits"),
+            format!(
+                "must be at most 64 characters long, {length} given; NrLlmRuntime::identity() makes a name that fits"
+            ),
         ));
     }
     Ok(owner)
@@ -90,7 +93,10 @@ pub fn lease_expires(value: i64) -> Result<i64, ArgumentError> {
     if (1..=MAX_U32).contains(&value) {
         Ok(value)
     } else {
-        Err(ArgumentError::new("leaseExpires", format!("must be a unix time in seconds from 1 to {MAX_U32}, {value} given")))
+        Err(ArgumentError::new(
+            "leaseExpires",
+            format!("must be a unix time in seconds from 1 to {MAX_U32}, {value} given"),
+        ))
     }
 }
 
@@ -116,7 +122,12 @@ fn unix_time(argument: &'static str, value: i64) -> Result<i64, ArgumentError> {
     if (0..=MAX_U32).contains(&value) {
         Ok(value)
     } else {
-        Err(ArgumentError::new(argument, format!("must be a unix time in seconds (not milliseconds) from 0 to {MAX_U32}, {value} given")))
+        Err(ArgumentError::new(
+            argument,
+            format!(
+                "must be a unix time in seconds (not milliseconds) from 0 to {MAX_U32}, {value} given"
+            ),
+        ))
     }
 }
 
@@ -138,7 +149,10 @@ pub fn age_seconds(argument: &'static str, value: i64) -> Result<i64, ArgumentEr
     if (0..=MAX_U32).contains(&value) {
         Ok(value)
     } else {
-        Err(ArgumentError::new(argument, format!("must be a number of seconds from 0 to {MAX_U32}, {value} given")))
+        Err(ArgumentError::new(
+            argument,
+            format!("must be a number of seconds from 0 to {MAX_U32}, {value} given"),
+        ))
     }
 }
 
@@ -148,7 +162,9 @@ pub fn age_seconds(argument: &'static str, value: i64) -> Result<i64, ArgumentEr
 ///
 /// A value outside 0 to 4 294 967 295.
 pub fn requeue_count(value: i64) -> Result<u32, ArgumentError> {
-    u32::try_from(value).map_err(|_| ArgumentError::new("requeueCount", format!("must be from 0 to {MAX_U32}, {value} given")))
+    u32::try_from(value).map_err(|_| {
+        ArgumentError::new("requeueCount", format!("must be from 0 to {MAX_U32}, {value} given"))
+    })
 }
 
 /// Checks a run's uuid: 1 to 36 characters of UTF-8.
@@ -178,14 +194,23 @@ pub fn termination_reason(value: &[u8]) -> Result<&str, ArgumentError> {
     word("terminationReason", value, 1, 32)
 }
 
-fn word<'a>(argument: &'static str, value: &'a [u8], min: usize, max: usize) -> Result<&'a str, ArgumentError> {
-    let text = std::str::from_utf8(value).map_err(|_| ArgumentError::new(argument, "must be UTF-8, other bytes given"))?;
+fn word<'a>(
+    argument: &'static str,
+    value: &'a [u8],
+    min: usize,
+    max: usize,
+) -> Result<&'a str, ArgumentError> {
+    let text = std::str::from_utf8(value)
+        .map_err(|_| ArgumentError::new(argument, "must be UTF-8, other bytes given"))?;
     let length = text.chars().count();
     if length < min {
         return Err(ArgumentError::new(argument, "must not be empty"));
     }
     if length > max {
-        return Err(ArgumentError::new(argument, format!("must be at most {max} characters long, {length} given")));
+        return Err(ArgumentError::new(
+            argument,
+            format!("must be at most {max} characters long, {length} given"),
+        ));
     }
     Ok(text)
 }
@@ -196,7 +221,15 @@ mod tests {
 
     #[test]
     fn owners() {
-        for good in ["w", "worker:web-01:4711", "\u{e9}", "a b", &"x".repeat(64), &"\u{1f600}".repeat(64), "\u{a0}"] {
+        for good in [
+            "w",
+            "worker:web-01:4711",
+            "\u{e9}",
+            "a b",
+            &"x".repeat(64),
+            &"\u{1f600}".repeat(64),
+            "\u{a0}",
+        ] {
             assert_eq!(claimed_by(good.as_bytes()), Ok(good));
         }
         for bad in ["", " ", "\t\n\r ", "\0", "\0 \u{7f}", "\u{b}", &"x".repeat(65)] {

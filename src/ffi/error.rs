@@ -54,7 +54,11 @@ impl From<Kind> for NrllmStatus {
 
 impl From<Error> for NrllmError {
     fn from(error: Error) -> Self {
-        Self { status: error.kind.into(), code: i32::from(error.code), message: memory::without_nul(error.message) }
+        Self {
+            status: error.kind.into(),
+            code: i32::from(error.code),
+            message: memory::without_nul(error.message),
+        }
     }
 }
 
@@ -63,7 +67,10 @@ impl From<Error> for NrllmError {
 /// # Safety
 ///
 /// `error` is NULL or a place that may be written.
-pub(super) unsafe fn guard(error: *mut *mut NrllmError, body: impl FnOnce() -> Result<(), Error>) -> NrllmStatus {
+pub(super) unsafe fn guard(
+    error: *mut *mut NrllmError,
+    body: impl FnOnce() -> Result<(), Error>,
+) -> NrllmStatus {
     let failure = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => None,
         Ok(Err(error)) => Some(NrllmError::from(error)),
@@ -77,7 +84,8 @@ pub(super) unsafe fn guard(error: *mut *mut NrllmError, body: impl FnOnce() -> R
     };
     let status = failure.as_ref().map_or(NrllmStatus::Ok, |failure| failure.status);
     if !error.is_null() {
-        let object = failure.map_or(std::ptr::null_mut(), |failure| Box::into_raw(Box::new(failure)));
+        let object =
+            failure.map_or(std::ptr::null_mut(), |failure| Box::into_raw(Box::new(failure)));
         // SAFETY: the caller of the call promises a place that may be written.
         unsafe { error.write(object) };
     }

@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::error::{NrllmError, NrllmStatus, guard};
 use super::memory::{Out, bytes, number};
 use super::view::FailureView;
-use crate::domain::validate::ArgumentError;
 use crate::domain::failure::{self, Failure, KnownType, MAX_CHAIN, Throwable};
+use crate::domain::validate::ArgumentError;
 
 /// What kind of error the caller met: the first that fits, in this order. `nrllm_failure_types()` names the PHP classes.
 #[repr(C)]
@@ -66,13 +66,18 @@ pub(super) unsafe fn told(
         Ok(0) => None,
         Ok(index) if index <= KnownType::ALL.len() => KnownType::ALL.get(index - 1).copied(),
         _ => {
-            let message = format!("must be from 0 to {}, {failure_type} given", KnownType::ALL.len());
+            let message =
+                format!("must be from 0 to {}, {failure_type} given", KnownType::ALL.len());
             return Err(ArgumentError::new("failureType", message));
         }
     };
     // SAFETY: by this function's contract.
-    let (code, class) = unsafe { (number(code), bytes("errorClass", error_class, error_class_length)?) };
-    Ok(Failure { classification: failure::classify(Told { known_type, code }), error_class: failure::error_class(class) })
+    let (code, class) =
+        unsafe { (number(code), bytes("errorClass", error_class, error_class_length)?) };
+    Ok(Failure {
+        classification: failure::classify(Told { known_type, code }),
+        error_class: failure::error_class(class),
+    })
 }
 
 /// What a PHP boundary has to know to gather the facts.
@@ -94,7 +99,10 @@ struct TypesView {
 ///
 /// `types` and `error` are places that may be written; each may be NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nrllm_failure_types(types: *mut *mut c_char, error: *mut *mut NrllmError) -> NrllmStatus {
+pub unsafe extern "C" fn nrllm_failure_types(
+    types: *mut *mut c_char,
+    error: *mut *mut NrllmError,
+) -> NrllmStatus {
     // SAFETY: by this function's contract.
     unsafe {
         guard(error, || {
@@ -130,7 +138,12 @@ pub unsafe extern "C" fn nrllm_classify_failure(
     unsafe {
         guard(error, || {
             let answer = Out::text("failure", failure)?;
-            answer.set_json(&FailureView::new(&told(failure_type, code, error_class, error_class_length)?))
+            answer.set_json(&FailureView::new(&told(
+                failure_type,
+                code,
+                error_class,
+                error_class_length,
+            )?))
         })
     }
 }

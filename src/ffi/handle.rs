@@ -8,8 +8,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-use crate::process::fork::Process;
 use crate::domain::validate::ArgumentError;
+use crate::process::fork::Process;
 
 /// Numbers are given once in the life of a process, to all kinds of handles alike. Odd numbers from here on are no address of
 /// any object.
@@ -35,7 +35,12 @@ struct Locked<'a, T> {
 impl<T> Table<T> {
     /// An empty table; `kind` names its objects in messages.
     pub(super) const fn new(kind: &'static str) -> Self {
-        Self { kind, holder: AtomicU64::new(0), map: AtomicPtr::new(std::ptr::null_mut()), objects: PhantomData }
+        Self {
+            kind,
+            holder: AtomicU64::new(0),
+            map: AtomicPtr::new(std::ptr::null_mut()),
+            objects: PhantomData,
+        }
     }
 
     fn lock(&self) -> Locked<'_, T> {
@@ -45,7 +50,11 @@ impl<T> Table<T> {
                 Ok(_) => break,
                 Err(holder) if holder != this => {
                     // Left behind by a thread of the process that this one was forked from.
-                    if self.holder.compare_exchange(holder, this, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                    if self
+                        .holder
+                        .compare_exchange(holder, this, Ordering::Acquire, Ordering::Relaxed)
+                        .is_ok()
+                    {
                         break;
                     }
                 }
@@ -67,12 +76,17 @@ impl<T> Table<T> {
     }
 
     /// The object of a handle.
-    pub(super) fn get<H>(&self, argument: &'static str, handle: *const H) -> Result<Arc<T>, ArgumentError> {
+    pub(super) fn get<H>(
+        &self,
+        argument: &'static str,
+        handle: *const H,
+    ) -> Result<Arc<T>, ArgumentError> {
         if handle.is_null() {
             return Err(ArgumentError::new(argument, format!("is NULL; it must be {}", self.kind)));
         }
         let found = self.lock().map().and_then(|map| map.get(&handle.addr()).map(Arc::clone));
-        found.ok_or_else(|| ArgumentError::new(argument, format!("is not {} (any more)", self.kind)))
+        found
+            .ok_or_else(|| ArgumentError::new(argument, format!("is not {} (any more)", self.kind)))
     }
 
     /// Forgets a handle. Its object ends with the last call that uses it.
@@ -137,7 +151,10 @@ mod tests {
         assert_eq!(TABLE.remove(one).map(|object| *object), Some(1));
         assert!(TABLE.remove(one).is_none());
         assert_eq!(TABLE.get("x", one).unwrap_err().to_string(), "$x is not a number (any more)");
-        assert_eq!(TABLE.get::<Handle>("x", std::ptr::null()).unwrap_err().to_string(), "$x is NULL; it must be a number");
+        assert_eq!(
+            TABLE.get::<Handle>("x", std::ptr::null()).unwrap_err().to_string(),
+            "$x is NULL; it must be a number"
+        );
         assert_eq!(TABLE.remove_all().len(), 1);
         assert!(TABLE.get("x", two).is_err());
     }

@@ -8,21 +8,27 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
-use crate::domain::validate::ArgumentError;
 use crate::config::value::{Input, Key};
+use crate::domain::validate::ArgumentError;
 
 /// Reads a document. The message of an error never quotes it: it may hold a password.
 pub(super) fn read(argument: &'static str, json: &[u8]) -> Result<Input, ArgumentError> {
-    serde_json::from_slice::<Tree>(json)
-        .map(|tree| tree.0)
-        .map_err(|error| ArgumentError::new(argument, format!("is no JSON of the right form: {error}")))
+    serde_json::from_slice::<Tree>(json).map(|tree| tree.0).map_err(|error| {
+        ArgumentError::new(argument, format!("is no JSON of the right form: {error}"))
+    })
 }
 
 /// Reads a document that must be an object (or a list).
-pub(super) fn entries(argument: &'static str, json: &[u8]) -> Result<Vec<(Key, Input)>, ArgumentError> {
+pub(super) fn entries(
+    argument: &'static str,
+    json: &[u8],
+) -> Result<Vec<(Key, Input)>, ArgumentError> {
     match read(argument, json)? {
         Input::Map(entries) => Ok(entries),
-        other => Err(ArgumentError::new(argument, format!("must be a JSON object, {} given", other.type_name()))),
+        other => Err(ArgumentError::new(
+            argument,
+            format!("must be a JSON object, {} given", other.type_name()),
+        )),
     }
 }
 
@@ -55,7 +61,10 @@ impl<'de> Visitor<'de> for TreeVisitor {
         Ok(Input::Int(value))
     }
 
-    #[allow(clippy::cast_precision_loss, reason = "an integer too large for the type is a float, as in PHP")]
+    #[allow(
+        clippy::cast_precision_loss,
+        reason = "an integer too large for the type is a float, as in PHP"
+    )]
     fn visit_u64<E>(self, value: u64) -> Result<Input, E> {
         Ok(i64::try_from(value).map_or(Input::Float(value as f64), Input::Int))
     }
@@ -85,8 +94,11 @@ impl<'de> Visitor<'de> for TreeVisitor {
         if let [(Key::Str(tag), value)] = entries.as_slice()
             && tag.first() == Some(&b'$')
         {
-            return tagged(tag, value)
-                .ok_or_else(|| A::Error::custom("an object with the key $hex, $entries, $float or $type is not well-formed"));
+            return tagged(tag, value).ok_or_else(|| {
+                A::Error::custom(
+                    "an object with the key $hex, $entries, $float or $type is not well-formed",
+                )
+            });
         }
         Ok(Input::Map(entries))
     }
@@ -94,7 +106,9 @@ impl<'de> Visitor<'de> for TreeVisitor {
 
 /// A key as PHP's arrays have it: a decimal integer is one.
 fn array_key(key: Vec<u8>) -> Key {
-    let number = std::str::from_utf8(&key).ok().and_then(|text| text.parse::<i64>().ok().filter(|number| number.to_string() == text));
+    let number = std::str::from_utf8(&key)
+        .ok()
+        .and_then(|text| text.parse::<i64>().ok().filter(|number| number.to_string() == text));
     number.map_or(Key::Str(key), Key::Int)
 }
 
@@ -112,7 +126,9 @@ fn tagged(tag: &[u8], value: &Input) -> Option<Input> {
             b"resource" => "resource",
             _ => "object",
         })),
-        (b"$entries", Input::Map(pairs)) => pairs.iter().map(|(_, pair)| entry(pair)).collect::<Option<_>>().map(Input::Map),
+        (b"$entries", Input::Map(pairs)) => {
+            pairs.iter().map(|(_, pair)| entry(pair)).collect::<Option<_>>().map(Input::Map)
+        }
         _ => None,
     }
 }
@@ -150,7 +166,14 @@ mod tests {
         let tree =
             read("x", r#"{"a": [1, -2, 1.0, true, null, "é"], "1007": "f", "-0": 0, "01": 0, "big": 18446744073709551615}"#.as_bytes())
                 .unwrap();
-        let list = [Input::Int(1), Input::Int(-2), Input::Float(1.0), Input::Bool(true), Input::Null, text("é".as_bytes())];
+        let list = [
+            Input::Int(1),
+            Input::Int(-2),
+            Input::Float(1.0),
+            Input::Bool(true),
+            Input::Null,
+            text("é".as_bytes()),
+        ];
         assert_eq!(
             tree,
             Input::Map(vec![
@@ -168,9 +191,15 @@ mod tests {
         assert_eq!(read("x", br#"{"$hex": "00fFc3"}"#).unwrap(), text(b"\0\xff\xc3"));
         assert_eq!(read("x", br#"{"$hex": ""}"#).unwrap(), text(b""));
         assert_eq!(read("x", br#"{"$float": "-INF"}"#).unwrap(), Input::Float(f64::NEG_INFINITY));
-        assert!(matches!(read("x", br#"{"$float": "NAN"}"#).unwrap(), Input::Float(number) if number.is_nan()));
+        assert!(
+            matches!(read("x", br#"{"$float": "NAN"}"#).unwrap(), Input::Float(number) if number.is_nan())
+        );
         assert_eq!(read("x", br#"{"$type": "resource"}"#).unwrap(), Input::Other("resource"));
-        let entries = read("x", br#"{"$entries": [["$hex", "ab"], [{"$hex": "ff"}, 1], [5, null], ["6", 1]]}"#).unwrap();
+        let entries = read(
+            "x",
+            br#"{"$entries": [["$hex", "ab"], [{"$hex": "ff"}, 1], [5, null], ["6", 1]]}"#,
+        )
+        .unwrap();
         assert_eq!(
             entries,
             Input::Map(vec![
@@ -180,9 +209,14 @@ mod tests {
                 (Key::Int(6), Input::Int(1))
             ])
         );
-        for bad in
-            [r#"{"$hex": "0"}"#, r#"{"$hex": "0g"}"#, r#"{"$hex": 1}"#, r#"{"$new": 1}"#, r#"{"$entries": [[1]]}"#, r#"{"$float": "1"}"#]
-        {
+        for bad in [
+            r#"{"$hex": "0"}"#,
+            r#"{"$hex": "0g"}"#,
+            r#"{"$hex": 1}"#,
+            r#"{"$new": 1}"#,
+            r#"{"$entries": [[1]]}"#,
+            r#"{"$float": "1"}"#,
+        ] {
             assert!(read("x", bad.as_bytes()).is_err(), "{bad}");
         }
     }
@@ -190,12 +224,26 @@ mod tests {
     #[test]
     fn garbage_is_an_error_that_does_not_quote_it() {
         let deep = "[".repeat(100_000);
-        for bad in ["", "hush", "{\"password\": hush}", "{\"password\":\"hush\"", "\"hush", "[hush]", "{\"password\":\"hush\"}hush", &deep]
-        {
+        for bad in [
+            "",
+            "hush",
+            "{\"password\": hush}",
+            "{\"password\":\"hush\"",
+            "\"hush",
+            "[hush]",
+            "{\"password\":\"hush\"}hush",
+            &deep,
+        ] {
             let message = read("connection", bad.as_bytes()).unwrap_err().to_string();
-            assert!(message.starts_with("$connection is no JSON") && !message.contains("hush"), "{message}");
+            assert!(
+                message.starts_with("$connection is no JSON") && !message.contains("hush"),
+                "{message}"
+            );
         }
         assert!(read("x", b"\"\xff\"").is_err());
-        assert_eq!(entries("options", b"5").unwrap_err().to_string(), "$options must be a JSON object, int given");
+        assert_eq!(
+            entries("options", b"5").unwrap_err().to_string(),
+            "$options must be a JSON object, int given"
+        );
     }
 }

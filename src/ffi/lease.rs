@@ -8,11 +8,11 @@ use super::handle::Table;
 use super::input;
 use super::memory::{Out, bytes, optional};
 use super::runtime::{self, NrllmRuntime};
-use crate::keeper::options::KeepOptions;
-use crate::keeper::thread as keeper;
-use crate::keeper::lease::Lease;
 use crate::domain::validate::{self, ArgumentError};
 use crate::error::{Error, Result};
+use crate::keeper::lease::Lease;
+use crate::keeper::options::KeepOptions;
+use crate::keeper::thread as keeper;
 
 /// A lease that a thread of this library keeps renewing. A handle may be used by any thread; in a forked child its state is
 /// "stopped", and the parent's lease goes on.
@@ -96,7 +96,10 @@ pub extern "C" fn nrllm_kept_lease_free(lease: *mut NrllmKeptLease) {
 ///
 /// `error` is a place that may be written, or NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nrllm_kept_lease_release(lease: *const NrllmKeptLease, error: *mut *mut NrllmError) -> NrllmStatus {
+pub unsafe extern "C" fn nrllm_kept_lease_release(
+    lease: *const NrllmKeptLease,
+    error: *mut *mut NrllmError,
+) -> NrllmStatus {
     // SAFETY: by this function's contract.
     unsafe {
         guard(error, || {
@@ -113,7 +116,10 @@ pub unsafe extern "C" fn nrllm_kept_lease_release(lease: *const NrllmKeptLease, 
 ///
 /// `error` is a place that may be written, or NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nrllm_kept_lease_step(lease: *const NrllmKeptLease, error: *mut *mut NrllmError) -> NrllmStatus {
+pub unsafe extern "C" fn nrllm_kept_lease_step(
+    lease: *const NrllmKeptLease,
+    error: *mut *mut NrllmError,
+) -> NrllmStatus {
     // SAFETY: by this function's contract.
     unsafe { guard(error, || self::lease(lease)?.step()) }
 }
@@ -189,7 +195,11 @@ pub unsafe extern "C" fn nrllm_kept_lease_remaining_ms(
 ///
 /// `beats` and `error` are places that may be written; each may be NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nrllm_kept_lease_beats(lease: *const NrllmKeptLease, beats: *mut i64, error: *mut *mut NrllmError) -> NrllmStatus {
+pub unsafe extern "C" fn nrllm_kept_lease_beats(
+    lease: *const NrllmKeptLease,
+    beats: *mut i64,
+    error: *mut *mut NrllmError,
+) -> NrllmStatus {
     // SAFETY: by this function's contract.
     unsafe {
         guard(error, || {

@@ -5,10 +5,10 @@ use std::ffi::c_char;
 use super::error::{NrllmError, NrllmStatus, guard};
 use super::memory::{Out, bytes};
 use super::{lease, runtime};
+use crate::domain::backoff;
+use crate::domain::validate;
 use crate::keeper::thread as keeper;
 use crate::process::{owner_name, sessions};
-use crate::domain::validate;
-use crate::domain::backoff;
 
 /// The version of this binary interface. It changes when a function, a type or the form of an answer changes in a way that a caller
 /// must know of; what is only added leaves it as it is.
@@ -82,7 +82,8 @@ pub unsafe extern "C" fn nrllm_identity(
         guard(error, || {
             let answer = Out::text("identity", identity)?;
             let segment = bytes("segment", segment, segment_length)?;
-            let segment = std::str::from_utf8(segment).map_err(|_| validate::ArgumentError::new("segment", "must be printable ASCII"))?;
+            let segment = std::str::from_utf8(segment)
+                .map_err(|_| validate::ArgumentError::new("segment", "must be printable ASCII"))?;
             answer.set_text(owner_name::of_this_process(segment)?);
             Ok(())
         })
@@ -96,14 +97,22 @@ pub unsafe extern "C" fn nrllm_identity(
 ///
 /// `milliseconds` and `error` are places that may be written; each may be NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nrllm_backoff_ms(requeue_count: i64, milliseconds: *mut i64, error: *mut *mut NrllmError) -> NrllmStatus {
+pub unsafe extern "C" fn nrllm_backoff_ms(
+    requeue_count: i64,
+    milliseconds: *mut i64,
+    error: *mut *mut NrllmError,
+) -> NrllmStatus {
     // SAFETY: by this function's contract.
     unsafe {
         guard(error, || {
             let answer = Out::new("milliseconds", milliseconds, 0)?;
             // Any count has a backoff, also one that no row can hold.
             let count = validate::requeue_count(requeue_count.min(validate::MAX_U32))?;
-            let wait = backoff::backoff_ms(count, backoff::REQUEUE_BACKOFF_MS, backoff::REQUEUE_BACKOFF_CAP_MS);
+            let wait = backoff::backoff_ms(
+                count,
+                backoff::REQUEUE_BACKOFF_MS,
+                backoff::REQUEUE_BACKOFF_CAP_MS,
+            );
             answer.set(i64::try_from(wait).unwrap_or(i64::MAX));
             Ok(())
         })

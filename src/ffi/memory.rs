@@ -16,7 +16,11 @@ pub(super) fn without_nul(text: String) -> CString {
 /// # Safety
 ///
 /// `data` is NULL or the start of `length` bytes that stay as they are during the call.
-pub(super) unsafe fn bytes<'a>(argument: &'static str, data: *const c_char, length: usize) -> Result<&'a [u8], ArgumentError> {
+pub(super) unsafe fn bytes<'a>(
+    argument: &'static str,
+    data: *const c_char,
+    length: usize,
+) -> Result<&'a [u8], ArgumentError> {
     if length == 0 {
         return Ok(&[]);
     }
@@ -35,7 +39,11 @@ pub(super) unsafe fn bytes<'a>(argument: &'static str, data: *const c_char, leng
 /// # Safety
 ///
 /// As for [`bytes`].
-pub(super) unsafe fn optional<'a>(argument: &'static str, data: *const c_char, length: usize) -> Result<Option<&'a [u8]>, ArgumentError> {
+pub(super) unsafe fn optional<'a>(
+    argument: &'static str,
+    data: *const c_char,
+    length: usize,
+) -> Result<Option<&'a [u8]>, ArgumentError> {
     if data.is_null() && length == 0 {
         return Ok(None);
     }
@@ -60,8 +68,13 @@ impl<T> Out<T> {
     /// # Safety
     ///
     /// `place` is NULL or may be written until the call ends.
-    pub(super) unsafe fn new(argument: &'static str, place: *mut T, nothing: T) -> Result<Self, ArgumentError> {
-        let place = NonNull::new(place).ok_or_else(|| ArgumentError::new(argument, "is NULL; the answer needs a place"))?;
+    pub(super) unsafe fn new(
+        argument: &'static str,
+        place: *mut T,
+        nothing: T,
+    ) -> Result<Self, ArgumentError> {
+        let place = NonNull::new(place)
+            .ok_or_else(|| ArgumentError::new(argument, "is NULL; the answer needs a place"))?;
         // SAFETY: by this function's contract.
         unsafe { place.write(nothing) };
         Ok(Self(place))
@@ -79,7 +92,10 @@ impl Out<*mut c_char> {
     /// # Safety
     ///
     /// As for [`Out::new`].
-    pub(super) unsafe fn text(argument: &'static str, place: *mut *mut c_char) -> Result<Self, ArgumentError> {
+    pub(super) unsafe fn text(
+        argument: &'static str,
+        place: *mut *mut c_char,
+    ) -> Result<Self, ArgumentError> {
         // SAFETY: by this function's contract.
         unsafe { Self::new(argument, place, std::ptr::null_mut()) }
     }
@@ -91,8 +107,9 @@ impl Out<*mut c_char> {
 
     /// Answers with a value as JSON.
     pub(super) fn set_json(self, value: &impl serde::Serialize) -> Result<(), Error> {
-        let json =
-            serde_json::to_string(value).map_err(|error| Error::configuration(format!("the answer cannot be written as JSON: {error}")))?;
+        let json = serde_json::to_string(value).map_err(|error| {
+            Error::configuration(format!("the answer cannot be written as JSON: {error}"))
+        })?;
         self.set_text(json);
         Ok(())
     }

@@ -11,18 +11,21 @@ use super::handle::Table;
 use super::input;
 use super::memory::{Out, bytes, number, optional};
 use super::view::{QueuedView, RecoveryView, ReportView, StatusView};
-use crate::process::sessions::{self, Key};
-use crate::domain::validate::{self, ArgumentError};
-use crate::domain::failure::error_class;
-use crate::ops::sql::Context;
-use crate::error::Result;
-use crate::config::value::Input;
+use crate::config::connection::{ConnectionSettings, Defaults};
 use crate::config::options::Options;
+use crate::config::value::Input;
+use crate::db::session::Session;
+use crate::domain::failure::error_class;
+use crate::domain::validate::{self, ArgumentError};
+use crate::error::Result;
 use crate::ops::outbox::WakeUp;
 use crate::ops::reap::{self, Request};
-use crate::db::session::Session;
-use crate::config::connection::{ConnectionSettings, Defaults};
-use crate::ops::{cancel_run, claim_queued, dead_letter_stale, due_runs, fail_undispatched, lease_state, mark_pending_effect, recover_failure, renew_lease, requeue, status, stranded_runs};
+use crate::ops::sql::Context;
+use crate::ops::{
+    cancel_run, claim_queued, dead_letter_stale, due_runs, fail_undispatched, lease_state,
+    mark_pending_effect, recover_failure, renew_lease, requeue, status, stranded_runs,
+};
+use crate::process::sessions::{self, Key};
 
 /// A set of settings. Handles of equal settings share one connection per process, opened by the first call that needs it. A handle
 /// may be used by any thread, by several at once (their calls wait for each other), and after a fork by the child, which opens a
@@ -41,7 +44,10 @@ pub(super) static RUNTIMES: Table<Runtime> = Table::new("a handle of nrllm_runti
 
 impl Runtime {
     /// Runs one operation on this process's session.
-    fn call<T>(&self, operation: impl AsyncFnOnce(&mut Session, Context<'_>) -> Result<T>) -> Result<T> {
+    fn call<T>(
+        &self,
+        operation: impl AsyncFnOnce(&mut Session, Context<'_>) -> Result<T>,
+    ) -> Result<T> {
         let context = Context::now(&self.options);
         sessions::call(&self.key, async |session: &mut Session| operation(session, context).await)
     }
@@ -63,7 +69,11 @@ unsafe fn wake_up(json: *const c_char, length: usize) -> Result<Option<WakeUp>> 
         Some(json) => match input::read("wakeUp", json)? {
             Input::Null => Ok(None),
             Input::Map(entries) => WakeUp::parse(&entries).map(Some),
-            other => Err(ArgumentError::new("wakeUp", format!("must be a JSON object, {} given", other.type_name())).into()),
+            other => Err(ArgumentError::new(
+                "wakeUp",
+                format!("must be a JSON object, {} given", other.type_name()),
+            )
+            .into()),
         },
         None => Ok(None),
     }
@@ -97,10 +107,15 @@ pub unsafe extern "C" fn nrllm_runtime_new(
     unsafe {
         guard(error, || {
             let answer = Out::new("runtime", runtime, std::ptr::null_mut())?;
-            let socket = optional("defaultSocket", default_socket, default_socket_length)?.filter(|path| !path.is_empty());
-            let defaults = Defaults { socket: socket.map(|path| PathBuf::from(std::ffi::OsStr::from_bytes(path))) };
-            let settings =
-                ConnectionSettings::parse(&input::read("connection", bytes("connection", connection, connection_length)?)?, &defaults)?;
+            let socket = optional("defaultSocket", default_socket, default_socket_length)?
+                .filter(|path| !path.is_empty());
+            let defaults = Defaults {
+                socket: socket.map(|path| PathBuf::from(std::ffi::OsStr::from_bytes(path))),
+            };
+            let settings = ConnectionSettings::parse(
+                &input::read("connection", bytes("connection", connection, connection_length)?)?,
+                &defaults,
+            )?;
             let options = match optional("options", options, options_length)? {
                 Some(json) => Options::parse(&input::entries("options", json)?)?,
                 None => Options::default(),
@@ -131,7 +146,10 @@ pub extern "C" fn nrllm_runtime_free(runtime: *mut NrllmRuntime) {
 ///
 /// `error` is a place that may be written, or NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nrllm_runtime_close(runtime: *const NrllmRuntime, error: *mut *mut NrllmError) -> NrllmStatus {
+pub unsafe extern "C" fn nrllm_runtime_close(
+    runtime: *const NrllmRuntime,
+    error: *mut *mut NrllmError,
+) -> NrllmStatus {
     // SAFETY: by this function's contract.
     unsafe {
         guard(error, || {
@@ -168,7 +186,9 @@ pub unsafe extern "C" fn nrllm_claim_queued(
             let uid = validate::run_uid(run_uid)?;
             let owner = validate::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
             let lease = validate::lease_expires(lease_expires)?;
-            answer.set(runtime.call(async |session, context| claim_queued::claim_queued(session, context, uid, owner, lease).await)?);
+            answer.set(runtime.call(async |session, context| {
+                claim_queued::claim_queued(session, context, uid, owner, lease).await
+            })?);
             Ok(())
         })
     }
@@ -200,7 +220,9 @@ pub unsafe extern "C" fn nrllm_renew_lease(
             let uid = validate::run_uid(run_uid)?;
             let owner = validate::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
             let lease = validate::lease_expires(lease_expires)?;
-            answer.set(runtime.call(async |session, context| renew_lease::renew_lease(session, context, uid, owner, lease).await)?);
+            answer.set(runtime.call(async |session, context| {
+                renew_lease::renew_lease(session, context, uid, owner, lease).await
+            })?);
             Ok(())
         })
     }
@@ -236,8 +258,12 @@ pub unsafe extern "C" fn nrllm_mark_pending_effect(
             let owner = validate::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
             let effect = validate::effect(bytes("effect", effect, effect_length)?)?;
             let lease = validate::lease_expires(lease_expires)?;
-            answer
-                .set(runtime.call(async |session, context| mark_pending_effect::mark_pending_effect(session, context, uid, owner, effect, lease).await)?);
+            answer.set(runtime.call(async |session, context| {
+                mark_pending_effect::mark_pending_effect(
+                    session, context, uid, owner, effect, lease,
+                )
+                .await
+            })?);
             Ok(())
         })
     }
@@ -267,7 +293,9 @@ pub unsafe extern "C" fn nrllm_requeue(
             let runtime = self::runtime(runtime)?;
             let uid = validate::run_uid(run_uid)?;
             let owner = validate::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
-            answer.set(runtime.call(async |session, context| requeue::requeue(session, context, uid, owner).await)?);
+            answer.set(runtime.call(async |session, context| {
+                requeue::requeue(session, context, uid, owner).await
+            })?);
             Ok(())
         })
     }
@@ -296,7 +324,9 @@ pub unsafe extern "C" fn nrllm_requeue_stale(
             let runtime = self::runtime(runtime)?;
             let uid = validate::run_uid(run_uid)?;
             let now = validate::now(now)?;
-            answer.set(runtime.call(async |session, context| requeue::requeue_stale(session, context, uid, now).await)?);
+            answer.set(runtime.call(async |session, context| {
+                requeue::requeue_stale(session, context, uid, now).await
+            })?);
             Ok(())
         })
     }
@@ -327,8 +357,14 @@ pub unsafe extern "C" fn nrllm_dead_letter_stale(
             let runtime = self::runtime(runtime)?;
             let uid = validate::run_uid(run_uid)?;
             let now = validate::now(now)?;
-            let reason = validate::termination_reason(bytes("terminationReason", termination_reason, termination_reason_length)?)?;
-            answer.set(runtime.call(async |session, context| dead_letter_stale::dead_letter_stale(session, context, uid, now, reason).await)?);
+            let reason = validate::termination_reason(bytes(
+                "terminationReason",
+                termination_reason,
+                termination_reason_length,
+            )?)?;
+            answer.set(runtime.call(async |session, context| {
+                dead_letter_stale::dead_letter_stale(session, context, uid, now, reason).await
+            })?);
             Ok(())
         })
     }
@@ -359,7 +395,9 @@ pub unsafe extern "C" fn nrllm_lease_state(
             let runtime = self::runtime(runtime)?;
             let uid = validate::run_uid(run_uid)?;
             let owner = validate::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
-            let state = runtime.call(async |session, context| lease_state::lease_state(session, context, uid, owner).await)?;
+            let state = runtime.call(async |session, context| {
+                lease_state::lease_state(session, context, uid, owner).await
+            })?;
             answer.set_text(state.as_str());
             Ok(())
         })
@@ -403,7 +441,15 @@ pub unsafe extern "C" fn nrllm_recover_failure(
             let wake_up = self::wake_up(wake_up, wake_up_length)?;
             let failure = told(failure_type, code, error_class, error_class_length)?;
             let operation = async |session: &mut Session, context: Context<'_>| {
-                recover_failure::recover_failure(session, context, uid, owner, &failure, wake_up.as_ref()).await
+                recover_failure::recover_failure(
+                    session,
+                    context,
+                    uid,
+                    owner,
+                    &failure,
+                    wake_up.as_ref(),
+                )
+                .await
             };
             let recovery = runtime.call(operation)?;
             answer.set_json(&RecoveryView::new(&recovery, &failure))?;
@@ -444,7 +490,8 @@ pub unsafe extern "C" fn nrllm_reap(
                 None => Vec::new(),
             };
             let request = Request::parse(limit, number(now), &entries)?;
-            let report = runtime.call(async |session, context| reap::reap(session, context, &request).await)?;
+            let report = runtime
+                .call(async |session, context| reap::reap(session, context, &request).await)?;
             answer.set_json(&ReportView::new(&report))?;
             Ok(())
         })
@@ -477,7 +524,9 @@ pub unsafe extern "C" fn nrllm_fail_undispatched(
             let uid = validate::run_uid(run_uid)?;
             let count = validate::requeue_count(requeue_count)?;
             let class = self::error_class(bytes("errorClass", error_class, error_class_length)?);
-            answer.set(runtime.call(async |session, context| fail_undispatched::fail_undispatched(session, context, uid, count, &class).await)?);
+            answer.set(runtime.call(async |session, context| {
+                fail_undispatched::fail_undispatched(session, context, uid, count, &class).await
+            })?);
             Ok(())
         })
     }
@@ -515,7 +564,9 @@ pub unsafe extern "C" fn nrllm_stranded_runs(
                 now: number(now).map(validate::now).transpose()?,
                 wake_up: self::wake_up(wake_up, wake_up_length)?,
             };
-            let runs = runtime.call(async |session, context| stranded_runs::stranded_runs(session, context, &request).await)?;
+            let runs = runtime.call(async |session, context| {
+                stranded_runs::stranded_runs(session, context, &request).await
+            })?;
             answer.set_json(&runs.iter().map(QueuedView::stranded).collect::<Vec<_>>())
         })
     }
@@ -545,7 +596,9 @@ pub unsafe extern "C" fn nrllm_due_runs(
             let runtime = self::runtime(runtime)?;
             let limit = validate::limit(limit)?;
             let now = number(now).map(validate::now).transpose()?;
-            let runs = runtime.call(async |session, context| due_runs::due_runs(session, context, limit, now).await)?;
+            let runs = runtime.call(async |session, context| {
+                due_runs::due_runs(session, context, limit, now).await
+            })?;
             answer.set_json(&runs.iter().map(QueuedView::due).collect::<Vec<_>>())
         })
     }
@@ -572,7 +625,9 @@ pub unsafe extern "C" fn nrllm_cancel_run(
             let answer = Out::new("cancelled", cancelled, false)?;
             let runtime = self::runtime(runtime)?;
             let uuid = validate::uuid(bytes("uuid", uuid, uuid_length)?)?;
-            answer.set(runtime.call(async |session, context| cancel_run::cancel_run(session, context, uuid).await)?);
+            answer.set(runtime.call(async |session, context| {
+                cancel_run::cancel_run(session, context, uuid).await
+            })?);
             Ok(())
         })
     }
@@ -602,7 +657,9 @@ pub unsafe extern "C" fn nrllm_status(
             let runtime = self::runtime(runtime)?;
             let now = number(now).map(validate::now).transpose()?;
             let since = number(since).map(validate::since).transpose()?;
-            let report = runtime.call(async |session, context| self::status::status(session, context, now, since).await)?;
+            let report = runtime.call(async |session, context| {
+                self::status::status(session, context, now, since).await
+            })?;
             answer.set_json(&StatusView::new(&report, &runtime.key, &runtime.options))?;
             Ok(())
         })

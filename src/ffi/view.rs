@@ -3,14 +3,14 @@
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use crate::process::sessions::Key;
+use crate::config::options::Options;
 use crate::domain::failure::Failure;
 use crate::ops::due_runs::DueRun;
-use crate::config::options::Options;
 use crate::ops::reap::{Entry, Report};
 use crate::ops::recover_failure::Recovery;
 use crate::ops::status::StatusReport;
 use crate::ops::stranded_runs::Stranded;
+use crate::process::sessions::Key;
 
 /// PHP's int is the widest number that all callers have.
 fn int(value: u64) -> i64 {
@@ -155,12 +155,24 @@ pub(super) struct QueuedView<'a> {
 impl<'a> QueuedView<'a> {
     pub(super) fn due(run: &'a DueRun) -> Self {
         let DueRun { uid, uuid, requeue_count, queued_seconds } = run;
-        Self { uid: int(*uid), uuid, requeue_count: *requeue_count, queued_seconds: *queued_seconds, woken_up: None }
+        Self {
+            uid: int(*uid),
+            uuid,
+            requeue_count: *requeue_count,
+            queued_seconds: *queued_seconds,
+            woken_up: None,
+        }
     }
 
     pub(super) fn stranded(run: &'a Stranded) -> Self {
         let Stranded { uid, uuid, requeue_count, queued_seconds, woken_up } = run;
-        Self { uid: int(*uid), uuid, requeue_count: *requeue_count, queued_seconds: *queued_seconds, woken_up: Some(*woken_up) }
+        Self {
+            uid: int(*uid),
+            uuid,
+            requeue_count: *requeue_count,
+            queued_seconds: *queued_seconds,
+            woken_up: Some(*woken_up),
+        }
     }
 }
 
@@ -196,7 +208,8 @@ struct SettingsView<'a> {
 
 impl<'a> SettingsView<'a> {
     fn new(key: &'a Key, options: &Options) -> Self {
-        let milliseconds = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        let milliseconds =
+            |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
         Self {
             endpoint: key.connection.endpoint.to_string(),
             user: &key.connection.user,

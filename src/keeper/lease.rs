@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::process::clock::{self, MILLISECOND};
 use super::thread as keeper;
-use crate::process::fork;
 use crate::error::{Error, Kind, Result};
 use crate::ops::lease_state::LeaseState;
+use crate::process::clock::{self, MILLISECOND};
+use crate::process::fork;
 
 /// How long [`Lease::release`] waits for a beat that is on its way.
 const LANDING: Duration = Duration::from_millis(100);
@@ -88,7 +88,15 @@ impl LeaseStatus {
 
     /// Does the holder have to be told? Lost and cancelled are news to it, what it did itself is not.
     const fn is_loss(self) -> bool {
-        matches!(self, Self::Expired | Self::Taken | Self::Requeued | Self::Gone | Self::Elsewhere | Self::Cancelled)
+        matches!(
+            self,
+            Self::Expired
+                | Self::Taken
+                | Self::Requeued
+                | Self::Gone
+                | Self::Elsewhere
+                | Self::Cancelled
+        )
     }
 
     /// The word of the interface.
@@ -98,7 +106,9 @@ impl LeaseStatus {
             Self::Unknown => "unknown",
             Self::Expired | Self::Taken | Self::Requeued | Self::Gone | Self::Elsewhere => "lost",
             Self::Cancelled => "cancelled",
-            Self::Completed | Self::Failed | Self::Waiting | Self::Released | Self::Inherited => "stopped",
+            Self::Completed | Self::Failed | Self::Waiting | Self::Released | Self::Inherited => {
+                "stopped"
+            }
         }
     }
 
@@ -127,11 +137,21 @@ pub(super) fn error(standing: LeaseStatus, uid: u64, owner: &str, detail: Option
     let detail = detail.map(|detail| format!(" ({detail})")).unwrap_or_default();
     let owner = owner.escape_debug();
     match standing {
-        LeaseStatus::Cancelled => Error::new(Kind::RunCancelled, format!("run {uid} was cancelled; '{owner}' does not hold it any more")),
-        _ if standing.as_str() == "stopped" => {
-            Error::new(Kind::LeaseLost, format!("the lease of '{owner}' on run {uid} is not kept any more: {}{detail}", standing.why()))
-        }
-        _ => Error::new(Kind::LeaseLost, format!("the lease of '{owner}' on run {uid} is lost: {}{detail}", standing.why())),
+        LeaseStatus::Cancelled => Error::new(
+            Kind::RunCancelled,
+            format!("run {uid} was cancelled; '{owner}' does not hold it any more"),
+        ),
+        _ if standing.as_str() == "stopped" => Error::new(
+            Kind::LeaseLost,
+            format!(
+                "the lease of '{owner}' on run {uid} is not kept any more: {}{detail}",
+                standing.why()
+            ),
+        ),
+        _ => Error::new(
+            Kind::LeaseLost,
+            format!("the lease of '{owner}' on run {uid} is lost: {}{detail}", standing.why()),
+        ),
     }
 }
 
@@ -175,7 +195,15 @@ struct LeaseProgress {
 
 impl SharedLease {
     /// A lease whose first renewal was sent at `sent`.
-    pub(super) fn new(uid: u64, owner: &str, generation: u32, sent: u64, lease: u64, now: u64, on_loss: Option<fn()>) -> Self {
+    pub(super) fn new(
+        uid: u64,
+        owner: &str,
+        generation: u32,
+        sent: u64,
+        lease: u64,
+        now: u64,
+        on_loss: Option<fn()>,
+    ) -> Self {
         Self {
             uid,
             owner: owner.to_owned(),
@@ -238,7 +266,12 @@ impl SharedLease {
             if before.is_final() {
                 return Err(before);
             }
-            match self.standing.compare_exchange_weak(current, standing as u8, Ordering::AcqRel, Ordering::Acquire) {
+            match self.standing.compare_exchange_weak(
+                current,
+                standing as u8,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
                 Ok(_) => return Ok(()),
                 Err(found) => current = found,
             }
@@ -248,7 +281,10 @@ impl SharedLease {
     /// Tells of a loss, where the holder wants to be interrupted. Only who made it final comes here; a release disarms before it settles.
     pub(super) fn announce(&self, standing: LeaseStatus) {
         if standing.is_loss()
-            && self.notice.compare_exchange(notice::ARMED, notice::DUE, Ordering::AcqRel, Ordering::Acquire).is_ok()
+            && self
+                .notice
+                .compare_exchange(notice::ARMED, notice::DUE, Ordering::AcqRel, Ordering::Acquire)
+                .is_ok()
             && let Some(on_loss) = self.on_loss
         {
             on_loss();
@@ -295,14 +331,24 @@ impl SharedLease {
         // Before the standing: who reads `held` reads its deadline.
         self.deadline.fetch_max(sent.saturating_add(lease), Ordering::AcqRel);
         // Fails where the holder has settled it meanwhile, which stays.
-        let _ = self.standing.compare_exchange(LeaseStatus::Unknown as u8, LeaseStatus::Held as u8, Ordering::AcqRel, Ordering::Acquire);
+        let _ = self.standing.compare_exchange(
+            LeaseStatus::Unknown as u8,
+            LeaseStatus::Held as u8,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
     }
 
     /// A beat failed, which says nothing about the ownership (rule 17).
     pub(super) fn failed(&self, now: u64, message: String) {
         self.talk().last_error = Some(message);
         if !self.standing(now).is_final() {
-            let _ = self.standing.compare_exchange(LeaseStatus::Held as u8, LeaseStatus::Unknown as u8, Ordering::AcqRel, Ordering::Acquire);
+            let _ = self.standing.compare_exchange(
+                LeaseStatus::Held as u8,
+                LeaseStatus::Unknown as u8,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            );
         }
     }
 
@@ -329,7 +375,12 @@ impl SharedLease {
 
     /// The loss that the holder is to be interrupted with; once.
     pub(super) fn take_loss(&self, now: u64) -> Option<Error> {
-        if self.is_inherited() || self.notice.compare_exchange(notice::DUE, notice::OFF, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        if self.is_inherited()
+            || self
+                .notice
+                .compare_exchange(notice::DUE, notice::OFF, Ordering::AcqRel, Ordering::Acquire)
+                .is_err()
+        {
             return None;
         }
         Some(self.error(self.standing(now)))
@@ -492,7 +543,8 @@ impl Image {
 impl SharedLease {
     /// The cell with this in it, kept so many forks ago.
     pub(super) fn of(image: Image, forks: u32, on_loss: Option<fn()>) -> Self {
-        let cell = Self::new(7, "worker:a", fork::generation().wrapping_sub(forks), 0, 0, 0, on_loss);
+        let cell =
+            Self::new(7, "worker:a", fork::generation().wrapping_sub(forks), 0, 0, 0, on_loss);
         cell.standing.store(image.standing as u8, Ordering::Relaxed);
         cell.deadline.store(image.deadline, Ordering::Relaxed);
         cell.last_step.store(image.last_step, Ordering::Relaxed);
@@ -542,7 +594,10 @@ mod tests {
         cell.failed(4_999, "no network".to_owned());
         assert_eq!((cell.standing(4_999), cell.deadline()), (LeaseStatus::Unknown, 5_000));
         cell.renewed(4_999, 4_000, LEASE);
-        assert_eq!((cell.standing(6_999), cell.talk().last_error.clone()), (LeaseStatus::Held, None));
+        assert_eq!(
+            (cell.standing(6_999), cell.talk().last_error.clone()),
+            (LeaseStatus::Held, None)
+        );
         assert_eq!(cell.standing(7_000), LeaseStatus::Expired, "at the deadline, not after it");
         assert_eq!(cell.beats.load(Ordering::Relaxed), 3);
     }
@@ -551,7 +606,11 @@ mod tests {
     fn a_reply_after_the_deadline_comes_too_late() {
         let cell = cell(None);
         cell.renewed(4_000, 3_999, LEASE);
-        assert_eq!(cell.standing(1_000), LeaseStatus::Expired, "final, whatever the clock says then");
+        assert_eq!(
+            cell.standing(1_000),
+            LeaseStatus::Expired,
+            "final, whatever the clock says then"
+        );
         assert_eq!(cell.beats.load(Ordering::Relaxed), 1);
     }
 
@@ -562,7 +621,12 @@ mod tests {
         let standing = cell.standing(4_000);
         assert_eq!((standing, standing.as_str()), (LeaseStatus::Expired, "lost"));
         let message = cell.error(standing).message;
-        assert!(message.contains("deadline passed") && message.contains("no network") && message.contains("run 7"), "{message}");
+        assert!(
+            message.contains("deadline passed")
+                && message.contains("no network")
+                && message.contains("run 7"),
+            "{message}"
+        );
     }
 
     #[test]
@@ -590,7 +654,10 @@ mod tests {
             }
             assert!(!cell.set_out(1_002), "{state:?}");
             let kind = cell.error(cell.standing(1_002)).kind;
-            assert_eq!(kind, if word == "cancelled" { Kind::RunCancelled } else { Kind::LeaseLost });
+            assert_eq!(
+                kind,
+                if word == "cancelled" { Kind::RunCancelled } else { Kind::LeaseLost }
+            );
         }
     }
 
@@ -623,7 +690,10 @@ mod tests {
         let released = cell(Some(on_loss));
         released.disarm_and_release();
         released.standing(9_999);
-        assert_eq!((told(), due(&released), released.standing(9_999)), (0, false, LeaseStatus::Released));
+        assert_eq!(
+            (told(), due(&released), released.standing(9_999)),
+            (0, false, LeaseStatus::Released)
+        );
 
         let released_when_lost = cell(Some(on_loss));
         released_when_lost.refused(LeaseState::Taken);
@@ -649,10 +719,21 @@ mod tests {
 
     #[test]
     fn a_forked_child_reads_stopped_and_touches_no_lock() {
-        let cell = Arc::new(SharedLease::new(7, "worker:a", fork::generation().wrapping_add(1), 1_000, LEASE, 1_000, None));
+        let cell = Arc::new(SharedLease::new(
+            7,
+            "worker:a",
+            fork::generation().wrapping_add(1),
+            1_000,
+            LEASE,
+            1_000,
+            None,
+        ));
         let held = cell.talk.lock().unwrap();
         let lease = Lease::new(Arc::clone(&cell));
-        assert_eq!((lease.state(), lease.is_held(), lease.remaining_ms(), lease.beats()), ("stopped", false, 0, 1));
+        assert_eq!(
+            (lease.state(), lease.is_held(), lease.remaining_ms(), lease.beats()),
+            ("stopped", false, 0, 1)
+        );
         assert!(lease.step().unwrap_err().message.contains("forked"));
         assert!(lease.last_error().unwrap().contains("forked"));
         lease.release();

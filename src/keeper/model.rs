@@ -14,12 +14,12 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::schedule::{Next, Schedule};
-use crate::process::clock;
 use super::interrupt_signal::InterruptSignal;
+use super::lease::{Image, Lease, LeaseStatus, SharedLease};
 use super::options::KeepOptions;
-use super::lease::{SharedLease, Image, Lease, LeaseStatus};
+use super::schedule::{Next, Schedule};
 use crate::ops::lease_state::LeaseState;
+use crate::process::clock;
 
 /// The lease, the interval of its beats and its limits, in ticks.
 const LEASE: u64 = 3;
@@ -184,7 +184,13 @@ thread_local! {
 }
 
 fn start(scale: Scale) -> State {
-    let options = KeepOptions { lease_seconds: 3, every: EVERY, max_silent: MAX_SILENT, max_total: MAX_TOTAL, interrupt_on_loss: true };
+    let options = KeepOptions {
+        lease_seconds: 3,
+        every: EVERY,
+        max_silent: MAX_SILENT,
+        max_total: MAX_TOTAL,
+        interrupt_on_loss: true,
+    };
     State {
         now: 0,
         status: Status::Ours,
@@ -210,14 +216,16 @@ fn start(scale: Scale) -> State {
 
 /// A lease that was just kept.
 fn image(lease: u64) -> Image {
-    SharedLease::new(7, "worker:a", crate::process::fork::generation(), 0, lease, 0, Some(|| ())).image()
+    SharedLease::new(7, "worker:a", crate::process::fork::generation(), 0, lease, 0, Some(|| ()))
+        .image()
 }
 
 impl State {
     /// What cannot matter any more is made the same: when the lease is final, neither its plan nor the end of the row's lease does.
     fn forget(&mut self, scale: Scale) {
         if self.cell.standing.is_final() {
-            (self.plan, self.until, self.late, self.cell.last_step) = (start(scale).plan, 0, None, 0);
+            (self.plan, self.until, self.late, self.cell.last_step) =
+                (start(scale).plan, 0, None, 0);
         }
     }
 
@@ -275,7 +283,8 @@ impl State {
             hand_over.post();
         }
         let answer = work(&hand_over);
-        (self.pending, self.armed, self.flag) = (hand_over.is_pending(), hand_over.target().is_some(), flag.load(Ordering::Relaxed));
+        (self.pending, self.armed, self.flag) =
+            (hand_over.is_pending(), hand_over.target().is_some(), flag.load(Ordering::Relaxed));
         answer
     }
 
@@ -303,7 +312,10 @@ impl State {
         clock::FIXED.set(Some(self.now));
         RAISED.set(false);
         let lease = Lease::new(Arc::clone(&cell));
-        let wrong = lease.is_held() || lease.state() != "stopped" || lease.step().is_ok() || cell.take_loss(self.now).is_some();
+        let wrong = lease.is_held()
+            || lease.state() != "stopped"
+            || lease.step().is_ok()
+            || cell.take_loss(self.now).is_some();
         drop(lease);
         clock::FIXED.set(None);
         wrong || cell.image() != self.cell || RAISED.get()
@@ -336,7 +348,12 @@ impl State {
         }
         let under_way = self.raise != Raise::None || matches!(self.keeper, Keeper::Announces(_));
         let due = self.cell.is_due() || self.other.is_some_and(|other| other.is_due());
-        if due && self.registered && self.php == Php::Runs && !under_way && !(self.pending && self.flag) {
+        if due
+            && self.registered
+            && self.php == Php::Runs
+            && !under_way
+            && !(self.pending && self.flag)
+        {
             return Some(NEVER_TOLD);
         }
         self.child_is_wrong(without).then_some(CHILD)
@@ -384,7 +401,11 @@ fn php(state: &State, without: Without, push: &mut Push<'_>) {
         if state.flag {
             push("the engine calls", &|after| {
                 after.flag = false;
-                let pending = if without == Without::TakeFirst { after.pending } else { after.on_hand_over(InterruptSignal::take) };
+                let pending = if without == Without::TakeFirst {
+                    after.pending
+                } else {
+                    after.on_hand_over(InterruptSignal::take)
+                };
                 if pending {
                     after.php = if after.php == Php::Runs { Php::Asks } else { Php::AsksNext };
                 }
@@ -438,10 +459,17 @@ fn php(state: &State, without: Without, push: &mut Push<'_>) {
             (after.php, after.released, after.told) = (Php::Runs, true, true);
         }),
         Php::Asks | Php::AsksNext => push("the leases are asked", &|after| {
-            let loss = if after.registered { after.on_cell(|cell| cell.take_loss(clock::now())).0 } else { None };
+            let loss = if after.registered {
+                after.on_cell(|cell| cell.take_loss(clock::now())).0
+            } else {
+                None
+            };
             // Two of one call: the later is thrown with the earlier as its previous one.
-            let other =
-                if after.registered { after.on_other(|cell| cell.take_loss(clock::now())).and_then(|(loss, _)| loss) } else { None };
+            let other = if after.registered {
+                after.on_other(|cell| cell.take_loss(clock::now())).and_then(|(loss, _)| loss)
+            } else {
+                None
+            };
             if other.is_some() && after.php == Php::AsksNext {
                 after.trouble = Some(NEXT_REQUEST);
             }
@@ -466,7 +494,9 @@ fn php(state: &State, without: Without, push: &mut Push<'_>) {
                 _ => Php::Runs,
             };
         }),
-        Php::Notes => push("nothing is pending, it is noted", &|after| (after.pending, after.php) = (false, Php::Runs)),
+        Php::Notes => push("nothing is pending, it is noted", &|after| {
+            (after.pending, after.php) = (false, Php::Runs)
+        }),
         Php::Ends => push("its leases are disarmed", &|after| {
             if without != Without::EndOfRequest {
                 after.registered = false;
@@ -484,7 +514,9 @@ fn php(state: &State, without: Without, push: &mut Push<'_>) {
         }),
         Php::RunsNext => {
             if !state.armed {
-                push("the next request keeps a lease", &|after| after.on_hand_over(|hand_over| hand_over.arm(FLAG.with(|flag| *flag))));
+                push("the next request keeps a lease", &|after| {
+                    after.on_hand_over(|hand_over| hand_over.arm(FLAG.with(|flag| *flag)))
+                });
             }
         }
     }
@@ -496,9 +528,14 @@ fn keeper(state: &State, without: Without, push: &mut Push<'_>) {
         raise(state, without, push);
         return;
     }
-    if state.other.is_some_and(|other| !other.standing.is_final()) && !matches!(state.keeper, Keeper::Announces(_)) {
+    if state.other.is_some_and(|other| !other.standing.is_final())
+        && !matches!(state.keeper, Keeper::Announces(_))
+    {
         push("the other run was cancelled", &|after| {
-            if after.on_other(|cell| cell.refused(LeaseState::Cancelled)).is_some_and(|(_, raised)| raised) {
+            if after
+                .on_other(|cell| cell.refused(LeaseState::Cancelled))
+                .is_some_and(|(_, raised)| raised)
+            {
                 after.raise = Raise::Post;
             }
         });
@@ -516,10 +553,12 @@ fn keeper(state: &State, without: Without, push: &mut Push<'_>) {
             if state.cell.standing.is_final() {
                 return;
             }
-            let last_step = if without == Without::Silent { state.now } else { state.cell.last_step };
+            let last_step =
+                if without == Without::Silent { state.now } else { state.cell.last_step };
             match state.plan.next(state.now, last_step) {
                 Next::Beat => push("a beat is due", &|after| {
-                    let hangs = after.now >= after.cell.last_step + MAX_SILENT || after.now >= MAX_TOTAL;
+                    let hangs =
+                        after.now >= after.cell.last_step + MAX_SILENT || after.now >= MAX_TOTAL;
                     after.trouble = hangs.then_some(HANGS);
                     after.keeper = Keeper::Decided;
                 }),
@@ -530,7 +569,8 @@ fn keeper(state: &State, without: Without, push: &mut Push<'_>) {
             }
         }
         Keeper::Decided => push("the beat is sent", &|after| {
-            let goes = after.by_keeper(|cell| cell.set_out(clock::now())) || without == Without::SetOut;
+            let goes =
+                after.by_keeper(|cell| cell.set_out(clock::now())) || without == Without::SetOut;
             after.keeper = if goes { Keeper::Sent(after.now) } else { Keeper::Waits };
             after.trouble = (goes && after.released).then_some(BEAT_AFTER_RELEASE);
         }),
@@ -556,14 +596,22 @@ fn keeper(state: &State, without: Without, push: &mut Push<'_>) {
             push("the reply", &|after| land(after, sent, answer));
             push("the reply is lost", &|after| land(after, sent, Answer::Failed));
         }
-        Keeper::Landed(sent, answer) => push("the outcome is judged", &|after| judge(after, sent, answer, without)),
+        Keeper::Landed(sent, answer) => {
+            push("the outcome is judged", &|after| judge(after, sent, answer, without))
+        }
         Keeper::Announces(standing) => push("the keeper tells", &|after| {
             after.keeper = Keeper::Waits;
-            let standing = if without == Without::Settlement && standing == LeaseStatus::Completed { LeaseStatus::Taken } else { standing };
+            let standing = if without == Without::Settlement && standing == LeaseStatus::Completed {
+                LeaseStatus::Taken
+            } else {
+                standing
+            };
             after.by_keeper(|cell| cell.announce(standing));
         }),
     }
-    if matches!(state.keeper, Keeper::Sent(_) | Keeper::Executed(..)) && state.cell.standing.is_final() {
+    if matches!(state.keeper, Keeper::Sent(_) | Keeper::Executed(..))
+        && state.cell.standing.is_final()
+    {
         push("nobody cares for the beat any more", &|after| {
             let (Keeper::Sent(sent) | Keeper::Executed(sent, _)) = after.keeper else { return };
             land(after, sent, Answer::GivenUp);
@@ -576,7 +624,11 @@ fn raise(state: &State, without: Without, push: &mut Push<'_>) {
     match state.raise {
         Raise::None => {}
         Raise::Post if late_post => push("the keeper looks for the flag", &|after| {
-            after.raise = if after.on_hand_over(|hand_over| hand_over.target().is_some()) { Raise::Look } else { Raise::Set };
+            after.raise = if after.on_hand_over(|hand_over| hand_over.target().is_some()) {
+                Raise::Look
+            } else {
+                Raise::Set
+            };
         }),
         Raise::Look if late_post => push("the keeper raises the flag", &|after| {
             after.flag = true;
@@ -591,7 +643,11 @@ fn raise(state: &State, without: Without, push: &mut Push<'_>) {
             after.raise = Raise::Look;
         }),
         Raise::Look => push("the keeper looks for the flag", &|after| {
-            after.raise = if after.on_hand_over(|hand_over| hand_over.target().is_some()) { Raise::Set } else { Raise::None };
+            after.raise = if after.on_hand_over(|hand_over| hand_over.target().is_some()) {
+                Raise::Set
+            } else {
+                Raise::None
+            };
         }),
         // The flag is the engine's, and is there for ever: it may be raised when the request that armed it has ended.
         Raise::Set => push("the keeper raises the flag", &|after| {
@@ -618,7 +674,9 @@ fn judge(after: &mut State, sent: u64, answer: Answer, without: Without) {
             after.by_keeper(|cell| cell.renewed(now, counts_from, LEASE));
             after.plan.succeeded(sent);
         }
-        Answer::Failed if without == Without::Unknown => after.by_keeper(|cell| cell.refused(LeaseState::Taken)),
+        Answer::Failed if without == Without::Unknown => {
+            after.by_keeper(|cell| cell.refused(LeaseState::Taken))
+        }
         Answer::Failed => {
             after.by_keeper(|cell| cell.failed(clock::now(), String::new()));
             after.plan.failed(after.now, 0);
@@ -682,7 +740,11 @@ fn every_order_of_steps_keeps_the_rules_of_the_keeper() {
         seen.sort();
         println!("{scale:?}: {} states; {seen:?}", explored.states);
         assert_eq!(explored.trouble, None);
-        assert!(explored.states > 10_000, "the model is more than a handful of states: {}", explored.states);
+        assert!(
+            explored.states > 10_000,
+            "the model is more than a handful of states: {}",
+            explored.states
+        );
         steps.extend(explored.seen.into_keys());
     }
     // One more there is, and a missing rule alone brings it.
@@ -707,7 +769,8 @@ fn each_rule_of_the_keeper_is_needed() {
         (Without::Fork, LONG, CHILD),
     ] {
         let explored = explore(without, scale);
-        let (trouble, way) = explored.trouble.unwrap_or_else(|| panic!("without {without:?} nothing goes wrong"));
+        let (trouble, way) =
+            explored.trouble.unwrap_or_else(|| panic!("without {without:?} nothing goes wrong"));
         println!("without {without:?}: {trouble}: {}", way.join(", "));
         assert_eq!(trouble, expected, "without {without:?}: {way:?}");
     }

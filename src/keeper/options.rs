@@ -1,9 +1,9 @@
 //! How a lease is kept: its length, the interval of the beats, the limits, and what a loss does.
 
-use crate::process::clock::{MILLISECOND, SECOND};
+use crate::config::value::{Input, Key};
 use crate::domain::validate::{ArgumentError, MAX_U32};
 use crate::ops::sql::unix_time;
-use crate::config::value::{Input, Key};
+use crate::process::clock::{MILLISECOND, SECOND};
 
 /// The shortest interval between beats, in milliseconds.
 const MIN_EVERY_MS: i64 = 100;
@@ -38,27 +38,46 @@ impl KeepOptions {
         Self::parse_at(lease_seconds, entries, unix_time())
     }
 
-    fn parse_at(lease_seconds: i64, entries: &[(Key, Input)], now: i64) -> Result<Self, ArgumentError> {
+    fn parse_at(
+        lease_seconds: i64,
+        entries: &[(Key, Input)],
+        now: i64,
+    ) -> Result<Self, ArgumentError> {
         let longest = MAX_U32.saturating_sub(now);
         if !(2..=longest).contains(&lease_seconds) {
-            let message = format!("must be a number of seconds from 2 to {longest}, {lease_seconds} given");
+            let message =
+                format!("must be a number of seconds from 2 to {longest}, {lease_seconds} given");
             return Err(ArgumentError::new("leaseSeconds", message));
         }
         let lease_ms = lease_seconds.saturating_mul(1_000);
-        let (mut every, mut silent, mut total, mut interrupt_on_loss) = (lease_ms / 3, MAX_SILENT_SECONDS, MAX_SECONDS, false);
+        let (mut every, mut silent, mut total, mut interrupt_on_loss) =
+            (lease_ms / 3, MAX_SILENT_SECONDS, MAX_SECONDS, false);
         for (key, value) in entries {
             match key.label().as_str() {
-                "everyMs" => every = integer("everyMs", value, MIN_EVERY_MS, lease_ms / 2, "half the lease")?,
-                "maxSilentSeconds" => silent = integer("maxSilentSeconds", value, 1, MAX_U32, "no limit is not to be had")?,
-                "maxSeconds" => total = integer("maxSeconds", value, 1, MAX_U32, "no limit is not to be had")?,
+                "everyMs" => {
+                    every = integer("everyMs", value, MIN_EVERY_MS, lease_ms / 2, "half the lease")?
+                }
+                "maxSilentSeconds" => {
+                    silent =
+                        integer("maxSilentSeconds", value, 1, MAX_U32, "no limit is not to be had")?
+                }
+                "maxSeconds" => {
+                    total = integer("maxSeconds", value, 1, MAX_U32, "no limit is not to be had")?
+                }
                 "interruptOnLoss" => match value {
                     Input::Bool(value) => interrupt_on_loss = *value,
                     other => {
-                        return Err(ArgumentError::option_type("interruptOnLoss", format!("must be a bool, {} given", other.type_name())));
+                        return Err(ArgumentError::option_type(
+                            "interruptOnLoss",
+                            format!("must be a bool, {} given", other.type_name()),
+                        ));
                     }
                 },
                 other => {
-                    let message = format!("has the unknown key '{}'; its keys are {KNOWN}", other.escape_debug());
+                    let message = format!(
+                        "has the unknown key '{}'; its keys are {KNOWN}",
+                        other.escape_debug()
+                    );
                     return Err(ArgumentError::new("options", message));
                 }
             }
@@ -79,11 +98,23 @@ impl KeepOptions {
     }
 }
 
-fn integer(option: &str, value: &Input, min: i64, max: i64, max_is: &str) -> Result<i64, ArgumentError> {
+fn integer(
+    option: &str,
+    value: &Input,
+    min: i64,
+    max: i64,
+    max_is: &str,
+) -> Result<i64, ArgumentError> {
     match value {
         Input::Int(number) if (min..=max).contains(number) => Ok(*number),
-        Input::Int(number) => Err(ArgumentError::option(option, format!("must be from {min} to {max} ({max_is}), {number} given"))),
-        other => Err(ArgumentError::option_type(option, format!("must be an integer from {min} to {max}, {} given", other.type_name()))),
+        Input::Int(number) => Err(ArgumentError::option(
+            option,
+            format!("must be from {min} to {max} ({max_is}), {number} given"),
+        )),
+        other => Err(ArgumentError::option_type(
+            option,
+            format!("must be an integer from {min} to {max}, {} given", other.type_name()),
+        )),
     }
 }
 
@@ -94,7 +125,10 @@ mod tests {
     const NOW: i64 = 1_800_000_000;
 
     fn parse(lease: i64, option: Option<(&str, Input)>) -> Result<KeepOptions, ArgumentError> {
-        let entries: Vec<_> = option.into_iter().map(|(key, value)| (Key::Str(key.as_bytes().to_vec()), value)).collect();
+        let entries: Vec<_> = option
+            .into_iter()
+            .map(|(key, value)| (Key::Str(key.as_bytes().to_vec()), value))
+            .collect();
         KeepOptions::parse_at(lease, &entries, NOW)
     }
 
@@ -109,7 +143,12 @@ mod tests {
 
     #[test]
     fn the_ends_of_the_ranges() {
-        assert!(parse(1, None).is_err() && parse(0, None).is_err() && parse(-5, None).is_err() && parse(i64::MAX, None).is_err());
+        assert!(
+            parse(1, None).is_err()
+                && parse(0, None).is_err()
+                && parse(-5, None).is_err()
+                && parse(i64::MAX, None).is_err()
+        );
         assert!(parse(MAX_U32 - NOW, None).is_ok() && parse(MAX_U32 - NOW + 1, None).is_err());
         for (key, value, fits) in [
             ("everyMs", 100, true),

@@ -1,7 +1,7 @@
 //! When a lease is beaten: a plan of times, in nanoseconds of the lease's clock, that knows neither thread nor server.
 
-use crate::process::clock::MILLISECOND;
 use super::options::KeepOptions;
+use crate::process::clock::MILLISECOND;
 
 /// The first wait after a beat that failed.
 const BACKOFF: u64 = 50 * MILLISECOND;
@@ -64,7 +64,10 @@ impl Schedule {
         const WHOLE: u64 = 1_000_000_000;
         let kept = self.anchor;
         let part = number.wrapping_mul(GOLDEN) % WHOLE;
-        self.anchor = kept.saturating_add(u64::try_from(u128::from(self.every) * u128::from(part) / u128::from(WHOLE)).unwrap_or(0));
+        self.anchor = kept.saturating_add(
+            u64::try_from(u128::from(self.every) * u128::from(part) / u128::from(WHOLE))
+                .unwrap_or(0),
+        );
         self.due = self.slot_after(kept);
         self
     }
@@ -104,7 +107,8 @@ impl Schedule {
     /// A beat failed: once more soon, then after ever longer waits up to the interval, each shortened by up to a half so that
     /// processes that lost the same server do not come back at the same moment.
     pub(super) fn failed(&mut self, now: u64, random: u64) {
-        let wait = BACKOFF.checked_shl(self.failures.min(32)).unwrap_or(u64::MAX).min(self.every).max(2);
+        let wait =
+            BACKOFF.checked_shl(self.failures.min(32)).unwrap_or(u64::MAX).min(self.every).max(2);
         self.failures = self.failures.saturating_add(1);
         self.due = now.saturating_add(wait - random % (wait / 2));
     }
@@ -134,7 +138,13 @@ mod tests {
     use crate::process::clock::SECOND;
 
     fn options() -> KeepOptions {
-        KeepOptions { lease_seconds: 3, every: SECOND, max_silent: 10 * SECOND, max_total: 60 * SECOND, interrupt_on_loss: false }
+        KeepOptions {
+            lease_seconds: 3,
+            every: SECOND,
+            max_silent: 10 * SECOND,
+            max_total: 60 * SECOND,
+            interrupt_on_loss: false,
+        }
     }
 
     #[test]
@@ -153,7 +163,8 @@ mod tests {
     #[test]
     fn many_leases_are_spread_over_the_interval_and_stay_so() {
         let kept = 5 * SECOND;
-        let mut plans: Vec<Schedule> = (0..20).map(|number| Schedule::new(&options(), kept).numbered(number)).collect();
+        let mut plans: Vec<Schedule> =
+            (0..20).map(|number| Schedule::new(&options(), kept).numbered(number)).collect();
         for round in 0..3 {
             let mut slots = [0; 10];
             for plan in &plans {
@@ -186,7 +197,11 @@ mod tests {
         assert_eq!(plan.next(silent - 1, 0), Next::Beat);
         assert_eq!(plan.next(silent, 0), Next::Rest(Limit::Silent));
         assert_eq!(plan.next(silent, 1), Next::Beat, "a step makes them go on");
-        assert_eq!(plan.next(60 * SECOND, 60 * SECOND), Next::Rest(Limit::Total), "but not past the total limit");
+        assert_eq!(
+            plan.next(60 * SECOND, 60 * SECOND),
+            Next::Rest(Limit::Total),
+            "but not past the total limit"
+        );
         let slow = KeepOptions { every: 20 * SECOND, ..options() };
         let plan = Schedule::new(&slow, 0);
         assert_eq!(plan.next(0, 0), Next::Wait(silent), "the limit is noticed when it is reached");
@@ -201,7 +216,10 @@ mod tests {
             for _ in 0..100 {
                 plan.failed(7 * SECOND, random);
                 let wait = plan.due() - 7 * SECOND;
-                assert!(wait <= longest * MILLISECOND && wait > longest * MILLISECOND / 2 - 1, "{wait} of {longest}");
+                assert!(
+                    wait <= longest * MILLISECOND && wait > longest * MILLISECOND / 2 - 1,
+                    "{wait} of {longest}"
+                );
                 longest = (longest * 2).min(1_000);
             }
             plan.succeeded(7 * SECOND);
@@ -219,7 +237,15 @@ mod tests {
         assert_eq!(time(&[2 * SECOND, SECOND + 500 * MILLISECOND]), 400 * MILLISECOND);
         assert_eq!(time(&[SECOND]), 100 * MILLISECOND, "never less than a tenth of a second");
         assert_eq!(time(&[0]), 100 * MILLISECOND);
-        assert_eq!(time_for(8 * SECOND, SECOND, [0].into_iter()), SECOND, "nor than an eighth of its limit");
-        assert_eq!(time_for(20 * MILLISECOND, SECOND, [0].into_iter()), 20 * MILLISECOND, "unless its own limit is");
+        assert_eq!(
+            time_for(8 * SECOND, SECOND, [0].into_iter()),
+            SECOND,
+            "nor than an eighth of its limit"
+        );
+        assert_eq!(
+            time_for(20 * MILLISECOND, SECOND, [0].into_iter()),
+            20 * MILLISECOND,
+            "unless its own limit is"
+        );
     }
 }

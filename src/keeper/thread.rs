@@ -16,18 +16,18 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::schedule::{LEAST_TIME, Limit, Next, Schedule, least_time, time_for};
-use crate::process::clock::{self, SECOND};
-use crate::process::fork::{self, PerProcess};
+use super::lease::{Lease, LeaseStatus, SharedLease, error};
 use super::options::KeepOptions;
-use super::lease::{SharedLease, Lease, LeaseStatus, error};
-use crate::process::sessions::{self, GOODBYE, Key, new_runtime};
-use crate::process::signals::spawn_masked;
-use crate::ops::heartbeat::{Beat, End, beat};
-use crate::error::{Error, Result};
+use super::schedule::{LEAST_TIME, Limit, Next, Schedule, least_time, time_for};
+use crate::config::connection::ConnectionSettings;
 use crate::config::options::{Options, Timeouts};
 use crate::db::session::Session;
-use crate::config::connection::ConnectionSettings;
+use crate::error::{Error, Result};
+use crate::ops::heartbeat::{Beat, End, beat};
+use crate::process::clock::{self, SECOND};
+use crate::process::fork::{self, PerProcess};
+use crate::process::sessions::{self, GOODBYE, Key, new_runtime};
+use crate::process::signals::spawn_masked;
 
 /// How long the end of the thread is waited for. It needs that long only where the machine is overloaded: no reply of the server
 /// is waited for.
@@ -102,7 +102,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// # Errors
 ///
 /// A lost lease or a cancelled run when the owner does not hold it; a connection or query error.
-pub fn keep(key: &Key, options: &Options, uid: u64, owner: &str, keep: KeepOptions, on_loss: Option<fn()>) -> Result<Lease> {
+pub fn keep(
+    key: &Key,
+    options: &Options,
+    uid: u64,
+    owner: &str,
+    keep: KeepOptions,
+    on_loss: Option<fn()>,
+) -> Result<Lease> {
     let generation = fork::watch()?;
     let mut sent = 0;
     let first = sessions::call(key, async |session: &mut Session| {
@@ -115,10 +122,24 @@ pub fn keep(key: &Key, options: &Options, uid: u64, owner: &str, keep: KeepOptio
     if let Beat::NotOwner(state) = first {
         return Err(error(LeaseStatus::of(state), uid, owner, None));
     }
-    let cell = Arc::new(SharedLease::new(uid, owner, generation, sent, keep.lease(), clock::now(), on_loss));
+    let cell = Arc::new(SharedLease::new(
+        uid,
+        owner,
+        generation,
+        sent,
+        keep.lease(),
+        clock::now(),
+        on_loss,
+    ));
     let lease = Lease::new(Arc::clone(&cell));
     let plan = Schedule::new(&keep, sent);
-    let kept = ManagedLease { cell: Arc::clone(&cell), plan, keep, connection: Arc::clone(&key.connection), options: options.clone() };
+    let kept = ManagedLease {
+        cell: Arc::clone(&cell),
+        plan,
+        keep,
+        connection: Arc::clone(&key.connection),
+        options: options.clone(),
+    };
 
     let mut registry = registry();
     registry.leases.push(cell);
@@ -301,8 +322,9 @@ async fn collect(shared: &Shared, kept: &mut Vec<ManagedLease>, links: &mut Vec<
         }
     }
     if fewer {
-        let (needed, idle) =
-            std::mem::take(links).into_iter().partition(|link| kept.iter().any(|kept| *kept.connection == *link.settings()));
+        let (needed, idle) = std::mem::take(links)
+            .into_iter()
+            .partition(|link| kept.iter().any(|kept| *kept.connection == *link.settings()));
         *links = needed;
         for mut link in idle as Vec<Session> {
             link.close(GOODBYE).await;
@@ -324,7 +346,9 @@ fn next(kept: &mut [ManagedLease], now: u64) -> Do {
     for (index, kept) in kept.iter().enumerate() {
         wake = wake.min(kept.cell.deadline());
         match kept.next(now) {
-            Next::Beat if longest.is_none_or(|(due, _)| kept.plan.due() < due) => longest = Some((kept.plan.due(), index)),
+            Next::Beat if longest.is_none_or(|(due, _)| kept.plan.due() < due) => {
+                longest = Some((kept.plan.due(), index))
+            }
             Next::Beat | Next::Rest(_) => {}
             Next::Wait(time) => wake = wake.min(time),
         }
@@ -351,7 +375,10 @@ impl ManagedLease {
                 self.keep.max_silent / SECOND
             ),
             Limit::Total => {
-                format!("kept for {} s (maxSeconds): the beats have ended for good and the lease runs out", self.keep.max_total / SECOND)
+                format!(
+                    "kept for {} s (maxSeconds): the beats have ended for good and the lease runs out",
+                    self.keep.max_total / SECOND
+                )
             }
         }
     }
@@ -382,25 +409,43 @@ fn nanoseconds(duration: Duration) -> u64 {
 
 /// Sends one beat and judges its outcome. Meanwhile all leases are watched, those in the inbox too; when there is none left that it
 /// could be of use to, or one that came or woke up has to be beaten, it is given up, and its connection with it.
-async fn beat_one(shared: &Shared, kept: &mut [ManagedLease], index: usize, links: &mut Vec<Session>, random: u64) {
+async fn beat_one(
+    shared: &Shared,
+    kept: &mut [ManagedLease],
+    index: usize,
+    links: &mut Vec<Session>,
+    random: u64,
+) {
     let now = clock::now();
-    let others = || kept.iter().enumerate().filter(|(other, _)| *other != index).filter_map(|(_, other)| other.start_by(now));
+    let others = || {
+        kept.iter()
+            .enumerate()
+            .filter(|(other, _)| *other != index)
+            .filter_map(|(_, other)| other.start_by(now))
+    };
     let Some(this) = kept.get(index) else {
         return;
     };
     let limit = |limit: u64| Duration::from_nanos(time_for(limit, now, others()));
     let timeouts = Timeouts { connect: limit(this.connect_limit()), query: limit(this.limit()) };
-    let position = links.iter().position(|link| link.settings() == &*this.connection).unwrap_or_else(|| {
-        links.push(Session::new(Arc::clone(&this.connection), timeouts).with_resolver(sessions::resolver()));
-        links.len() - 1
-    });
+    let position =
+        links.iter().position(|link| link.settings() == &*this.connection).unwrap_or_else(|| {
+            links.push(
+                Session::new(Arc::clone(&this.connection), timeouts)
+                    .with_resolver(sessions::resolver()),
+            );
+            links.len() - 1
+        });
     let Some(link) = links.get_mut(position) else {
         return;
     };
 
     // However urgent another lease: what the beat is left anyway, and a moment for the server, which gives up before.
     let connecting = if link.is_open() { 0 } else { least_time(this.connect_limit()) };
-    let spared_until = now.saturating_add(least_time(this.limit())).saturating_add(connecting).saturating_add(LEAST_TIME);
+    let spared_until = now
+        .saturating_add(least_time(this.limit()))
+        .saturating_add(connecting)
+        .saturating_add(LEAST_TIME);
 
     let mut sent = 0;
     let outcome = {
@@ -410,7 +455,16 @@ async fn beat_one(shared: &Shared, kept: &mut [ManagedLease], index: usize, link
         };
         let work = async {
             link.retime(timeouts).await?;
-            beat(link, &this.options, this.cell.uid, &this.cell.owner, this.keep.lease_seconds, End::NeverEarlier, sending).await
+            beat(
+                link,
+                &this.options,
+                this.cell.uid,
+                &this.cell.owner,
+                this.keep.lease_seconds,
+                End::NeverEarlier,
+                sending,
+            )
+            .await
         };
         unless(until_given_up(shared, kept, index, spared_until), caught(work)).await
     };
@@ -432,7 +486,13 @@ async fn beat_one(shared: &Shared, kept: &mut [ManagedLease], index: usize, link
         }
         Ok(Err(Panicked)) => {
             link.discard();
-            this.cell.failed(now, format!("the reply of {} could not be read; the connection was thrown away", this.connection.endpoint));
+            this.cell.failed(
+                now,
+                format!(
+                    "the reply of {} could not be read; the connection was thrown away",
+                    this.connection.endpoint
+                ),
+            );
             this.plan.failed(now, random);
         }
         // Its reply would be taken for the next one's.
@@ -481,7 +541,12 @@ async fn unless<E, T>(end: impl Future<Output = E>, work: impl Future<Output = T
 
 /// Watches the leases while the beat of `kept[index]` is on its way, so that a loss is told at its moment; ends when the beat is to be
 /// given up.
-async fn until_given_up(shared: &Shared, kept: &[ManagedLease], index: usize, spared_until: u64) -> GivenUp {
+async fn until_given_up(
+    shared: &Shared,
+    kept: &[ManagedLease],
+    index: usize,
+    spared_until: u64,
+) -> GivenUp {
     loop {
         let now = clock::now();
         let meanwhile = if shared.stop.load(Ordering::Acquire) {
@@ -497,7 +562,12 @@ async fn until_given_up(shared: &Shared, kept: &[ManagedLease], index: usize, sp
 }
 
 /// Until when the beat of lease number `index` is let go on, which is not given up for another before `spared_until`.
-fn meanwhile<'a>(leases: impl Iterator<Item = &'a ManagedLease>, index: usize, spared_until: u64, now: u64) -> Result<u64, GivenUp> {
+fn meanwhile<'a>(
+    leases: impl Iterator<Item = &'a ManagedLease>,
+    index: usize,
+    spared_until: u64,
+    now: u64,
+) -> Result<u64, GivenUp> {
     let mut deadline = None;
     let mut turn = u64::MAX;
     for (number, lease) in leases.enumerate().filter(|(_, lease)| !lease.cell.is_final(now)) {
@@ -544,7 +614,9 @@ fn thread_id() -> i32 {
 fn wait_until_gone(tid: i32) {
     let start = std::time::Instant::now();
     // SAFETY: signal 0 is sent to nobody: the call only asks whether the thread is there.
-    while start.elapsed() < VANISHING && unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, 0) } == 0 {
+    while start.elapsed() < VANISHING
+        && unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, 0) } == 0
+    {
         std::thread::yield_now();
     }
 }
@@ -556,20 +628,30 @@ fn wait_until_gone(_tid: i32) {
 
 #[cfg(test)]
 mod tests {
-    use crate::process::clock::MILLISECOND;
     use super::*;
-    use crate::config::value::{Input, Key as Name};
     use crate::config::connection::Defaults;
+    use crate::config::value::{Input, Key as Name};
+    use crate::process::clock::MILLISECOND;
 
     /// A lease that was kept at `kept`, with a beat every third of it.
     fn lease(kept: u64, lease_seconds: i64) -> ManagedLease {
         let keep = KeepOptions::parse(lease_seconds, &[]).unwrap();
         let driver = (Name::Str(b"driver".to_vec()), Input::Bytes(b"mysqli".to_vec()));
         ManagedLease {
-            cell: Arc::new(SharedLease::new(7, "worker:a", fork::generation(), kept, keep.lease(), kept, None)),
+            cell: Arc::new(SharedLease::new(
+                7,
+                "worker:a",
+                fork::generation(),
+                kept,
+                keep.lease(),
+                kept,
+                None,
+            )),
             plan: Schedule::new(&keep, kept),
             keep,
-            connection: Arc::new(ConnectionSettings::parse(&Input::Map(vec![driver]), &Defaults::default()).unwrap()),
+            connection: Arc::new(
+                ConnectionSettings::parse(&Input::Map(vec![driver]), &Defaults::default()).unwrap(),
+            ),
             options: Options::default(),
         }
     }
@@ -579,7 +661,9 @@ mod tests {
         // Timers stand still while the machine is suspended: what is far off by its timer may be near.
         let now = 5 * SECOND;
         let mut leases = [lease(now, 3_000), lease(now, 900)];
-        assert!(matches!(next(&mut leases, now), Do::WaitUntil(time) if time > now && time <= now + SECOND));
+        assert!(
+            matches!(next(&mut leases, now), Do::WaitUntil(time) if time > now && time <= now + SECOND)
+        );
         let time = meanwhile(leases.iter(), 0, now, now).unwrap();
         assert!(time > now && time <= now + SECOND, "{time}");
     }
@@ -589,7 +673,9 @@ mod tests {
         let kept = 5 * SECOND;
         // Due after a second; to be begun after two, since the deadline is after three and a beat may take one.
         let leases = [lease(kept, 900), lease(kept, 3)];
-        let at = |ms: u64, spared_ms: u64| meanwhile(leases.iter(), 0, kept + spared_ms * MILLISECOND, kept + ms * MILLISECOND);
+        let at = |ms: u64, spared_ms: u64| {
+            meanwhile(leases.iter(), 0, kept + spared_ms * MILLISECOND, kept + ms * MILLISECOND)
+        };
         assert_eq!(at(1_500, 0), Ok(kept + 2 * SECOND));
         assert_eq!(at(1_999, 0), Ok(kept + 2 * SECOND));
         assert_eq!(at(2_000, 0), Err(GivenUp::ForAnother));

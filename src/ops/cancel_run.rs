@@ -3,11 +3,11 @@
 //! Guard: the run's uuid byte by byte, and not terminal. Effect: `cancelled`, reason `cancelled`, no `error_class`, totals and
 //! cost kept, both payloads empty, no owner, no lease, `finished_at`, `tstamp`. At most one row is changed.
 
-use super::sql::Context;
-use super::dead_letter_stale::{COLUMNS, RELEASED};
-use crate::error::Result;
 use super::confirm::{self, Statement};
+use super::dead_letter_stale::{COLUMNS, RELEASED};
+use super::sql::Context;
 use crate::db::session::{Session, params};
+use crate::error::Result;
 
 /// A run that can still be cancelled.
 const NOT_TERMINAL: &str = "status NOT IN ('completed', 'failed', 'cancelled')";

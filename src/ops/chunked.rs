@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use crate::error::{Error, Fate, Result};
 use crate::db::server::{Locking, ServerCapabilities};
 use crate::db::session::{ATTEMPTS, Session, pause};
+use crate::error::{Error, Fate, Result};
 
 /// How many candidates are looked at, in limits.
 pub(crate) const EXAMINED_PER_LIMIT: u64 = 10;
@@ -24,7 +24,11 @@ pub(crate) struct Chunks<T>(Vec<Vec<T>>);
 impl<T: Clone> Chunks<T> {
     /// Of `most` candidates at most, and fewer where the server cannot pass over locked rows.
     pub(crate) fn new(candidates: &[T], server: &ServerCapabilities, most: usize) -> Self {
-        let most = if server.locking == Locking::Wait { most.min(WHERE_LOCKS_ARE_WAITED_FOR) } else { most };
+        let most = if server.locking == Locking::Wait {
+            most.min(WHERE_LOCKS_ARE_WAITED_FOR)
+        } else {
+            most
+        };
         Self(candidates.chunks(server.chunk_size().min(most)).rev().map(<[T]>::to_vec).collect())
     }
 
@@ -63,7 +67,12 @@ impl RetryBudget {
     }
 
     /// Is a chunk tried again that failed before its commit? Waits where the reason passes.
-    pub(crate) async fn before_commit(&mut self, session: &mut Session, error: &Error, tries: &mut u32) -> bool {
+    pub(crate) async fn before_commit(
+        &mut self,
+        session: &mut Session,
+        error: &Error,
+        tries: &mut u32,
+    ) -> bool {
         if matches!(error.fate, Fate::Lost) && self.reconnect() {
             return true;
         }
@@ -86,7 +95,11 @@ impl RetryBudget {
     }
 
     /// Shortens this connection's lock waits where locked rows can only be waited for; whether they are.
-    pub(crate) async fn shorten_waits(&mut self, session: &mut Session, locking: Locking) -> Result<bool> {
+    pub(crate) async fn shorten_waits(
+        &mut self,
+        session: &mut Session,
+        locking: Locking,
+    ) -> Result<bool> {
         if locking != Locking::Wait {
             return Ok(false);
         }
@@ -99,7 +112,10 @@ impl RetryBudget {
 
     /// Takes that back. A connection on which it fails is thrown away: the next one has lock waits as they should be.
     pub(crate) async fn restore_waits(&self, session: &mut Session) {
-        if self.short_waits == session.generation() && session.is_open() && session.restore_lock_waits().await.is_err() {
+        if self.short_waits == session.generation()
+            && session.is_open()
+            && session.restore_lock_waits().await.is_err()
+        {
             session.discard();
         }
     }
@@ -125,13 +141,19 @@ mod tests {
         assert_eq!((second.as_slice(), chunks.halve(second.clone())), (&[2, 3][..], None));
         let blamed = chunks.next().unwrap();
         assert_eq!(chunks.halve(blamed), Some(2));
-        assert_eq!((chunks.next().unwrap(), chunks.next().unwrap(), chunks.next()), (vec![3], vec![4, 5, 6], None));
+        assert_eq!(
+            (chunks.next().unwrap(), chunks.next().unwrap(), chunks.next()),
+            (vec![3], vec![4, 5, 6], None)
+        );
     }
 
     #[test]
     fn few_are_locked_at_once_where_locks_are_waited_for() {
         let candidates = vec![(); 100];
         let size = |version| Chunks::new(&candidates, &server(version), 90).next().unwrap().len();
-        assert_eq!((size("10.11.6-MariaDB"), size("10.2.44-MariaDB"), size("5.7.44")), (90, 16, 16));
+        assert_eq!(
+            (size("10.11.6-MariaDB"), size("10.2.44-MariaDB"), size("5.7.44")),
+            (90, 16, 16)
+        );
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! Guard: the run's uid, and `queued`. Effect: `running`, owner, lease, `started_at`, `tstamp`.
 
-use super::sql::{Context, OWNED};
-use crate::error::Result;
 use super::confirm::{self, Statement};
+use super::sql::{Context, OWNED};
 use crate::db::session::{Session, params};
+use crate::error::Result;
 
 const COLUMNS: &[&str] = &["uid", "status", "claimed_by", "lease_expires", "started_at", "tstamp"];
 
@@ -15,7 +15,13 @@ const COLUMNS: &[&str] = &["uid", "status", "claimed_by", "lease_expires", "star
 ///
 /// An argument error for an owner the column cannot hold; a connection error, after which the run is either unclaimed or
 /// claimed by this owner under this lease.
-pub async fn claim_queued(session: &mut Session, context: Context<'_>, uid: u64, owner: &str, lease_expires: i64) -> Result<bool> {
+pub async fn claim_queued(
+    session: &mut Session,
+    context: Context<'_>,
+    uid: u64,
+    owner: &str,
+    lease_expires: i64,
+) -> Result<bool> {
     let facts = session.table(context.table()).await?;
     facts.require(COLUMNS)?;
     facts.check_storable("claimed_by", "claimedBy", owner)?;
@@ -28,9 +34,15 @@ pub async fn claim_queued(session: &mut Session, context: Context<'_>, uid: u64,
         params: params![owner, context.at(lease_expires), context.at_now(), context.at_now(), uid],
     };
     // Ours if owner and lease are: two processes never share an identity.
-    let exact = if context.lease_is_exact() { " AND lease_expires = ?" } else { " AND lease_expires > ? * 0" };
+    let exact = if context.lease_is_exact() {
+        " AND lease_expires = ?"
+    } else {
+        " AND lease_expires > ? * 0"
+    };
     let read_back = Statement {
-        sql: format!("SELECT status = 'running' AND {OWNED}{exact}, status = 'queued' FROM {table} WHERE uid = ? FOR UPDATE"),
+        sql: format!(
+            "SELECT status = 'running' AND {OWNED}{exact}, status = 'queued' FROM {table} WHERE uid = ? FOR UPDATE"
+        ),
         params: params![owner, lease_expires, uid],
     };
     Ok(confirm::write(session, &write, &read_back).await?.is_done())

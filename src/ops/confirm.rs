@@ -2,9 +2,9 @@
 
 use mysql_async::Params;
 
-use crate::error::{Error, Kind, Result};
 use crate::db::row::flag;
 use crate::db::session::Session;
+use crate::error::{Error, Kind, Result};
 
 /// What became of a guarded write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,11 @@ pub(crate) struct Statement {
 
 /// Writes once. Where the reply carries no text or is lost, `read_back` decides: a locking read of two expressions, whether the
 /// row shows the effect and whether the guard would still match. In the latter case the write is tried once more.
-pub(crate) async fn write(session: &mut Session, write: &Statement, read_back: &Statement) -> Result<Outcome> {
+pub(crate) async fn write(
+    session: &mut Session,
+    write: &Statement,
+    read_back: &Statement,
+) -> Result<Outcome> {
     match session.execute(&write.sql, write.params.clone()).await {
         Ok(reply) => match reply.matched {
             Some(0) => Ok(Outcome::NotMatched),

@@ -3,11 +3,11 @@
 //! Guard of [`dead_letter_stale`]: the run's uid, and stale. Effect: `failed`, the reason, no `error_class`, both payloads empty,
 //! no owner, no lease, `finished_at`, `tstamp`. Fence, iterations, totals and cost stay as they were.
 
-use super::sql::Context;
-use crate::error::Result;
 use super::confirm::{self, Statement};
 use super::requeue::stale_guard;
+use super::sql::Context;
 use crate::db::session::{Session, params};
+use crate::error::Result;
 
 pub(crate) const COLUMNS: &[&str] = &[
     "uid",
@@ -23,14 +23,21 @@ pub(crate) const COLUMNS: &[&str] = &[
 ];
 
 /// What every settled run loses: payloads, owner and lease.
-pub(crate) const RELEASED: &str = "suspended_state = '', queued_request = '', claimed_by = '', lease_expires = 0";
+pub(crate) const RELEASED: &str =
+    "suspended_state = '', queued_request = '', claimed_by = '', lease_expires = 0";
 
 /// Dead-letters a stale run. False: it is not stale (any more).
 ///
 /// # Errors
 ///
 /// An argument error for a reason the column cannot hold; a connection or query error.
-pub async fn dead_letter_stale(session: &mut Session, context: Context<'_>, uid: u64, now: i64, reason: &str) -> Result<bool> {
+pub async fn dead_letter_stale(
+    session: &mut Session,
+    context: Context<'_>,
+    uid: u64,
+    now: i64,
+    reason: &str,
+) -> Result<bool> {
     let facts = session.table(context.table()).await?;
     facts.require(COLUMNS)?;
     facts.check_storable("termination_reason", "terminationReason", reason)?;
@@ -44,7 +51,9 @@ pub async fn dead_letter_stale(session: &mut Session, context: Context<'_>, uid:
         params: params![reason, context.at_now(), context.at_now(), uid, context.at(now)],
     };
     let read_back = Statement {
-        sql: format!("SELECT status = 'failed' AND termination_reason = ?, {guard} FROM {table} WHERE uid = ? FOR UPDATE"),
+        sql: format!(
+            "SELECT status = 'failed' AND termination_reason = ?, {guard} FROM {table} WHERE uid = ? FOR UPDATE"
+        ),
         params: params![reason, context.at(now), uid],
     };
     Ok(confirm::write(session, &write, &read_back).await?.is_done())

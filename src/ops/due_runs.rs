@@ -3,15 +3,16 @@
 
 use mysql_async::Params;
 
-use super::sql::Context;
-use crate::error::Result;
 use super::outbox::UUID;
+use super::sql::Context;
 use crate::db::row::{count, signed, text, unsigned};
-use crate::db::session::{Session, idempotent};
 use crate::db::schema::TableSchema;
+use crate::db::session::{Session, idempotent};
+use crate::error::Result;
 
 /// The columns that tell when a queued run is due.
-pub(crate) const COLUMNS: &[&str] = &["uid", "uuid", "status", "queued_request", "requeue_count", "tstamp", "crdate"];
+pub(crate) const COLUMNS: &[&str] =
+    &["uid", "uuid", "status", "queued_request", "requeue_count", "tstamp", "crdate"];
 
 /// The unix time, in seconds with a fraction, from which a queued run may be executed, as SQL over its row: `since` plus the
 /// backoff of `requeue_count - 1` with jitter. A run that was never requeued is due at once.
@@ -19,12 +20,19 @@ pub(crate) fn due_sql(context: &Context<'_>, since: &str) -> String {
     let backoff = context.options.backoff;
     // Beyond 2^40 any base of a millisecond or more is over every cap. The column is unsigned: 0 - 1 would be an error.
     let doublings = "LEAST(GREATEST(requeue_count, 1) - 1, 40)";
-    let plain = format!("LEAST({cap}, {base} * POW(2, {doublings}))", cap = backoff.cap_ms, base = backoff.base_ms);
+    let plain = format!(
+        "LEAST({cap}, {base} * POW(2, {doublings}))",
+        cap = backoff.cap_ms,
+        base = backoff.base_ms
+    );
     let delay = if backoff.jitter == 0.0 {
         plain
     } else {
         // The same expression as in Backoff::delay_ms(), in the same order, so that both round alike.
-        format!("FLOOR({plain} * (1 + {:?} * (CRC32(CONCAT({UUID}, ':', requeue_count)) / 4294967296e0)))", backoff.jitter)
+        format!(
+            "FLOOR({plain} * (1 + {:?} * (CRC32(CONCAT({UUID}, ':', requeue_count)) / 4294967296e0)))",
+            backoff.jitter
+        )
     };
     format!("({since} + IF(requeue_count = 0, 0, {delay} / 1000))")
 }
@@ -47,7 +55,12 @@ pub(crate) fn queued_seconds(facts: &TableSchema, now: &str) -> String {
 /// Queued runs that meet `condition`, as a derived table `q` of `columns`, and joined to it by key those that have a stored
 /// request. Only rows that meet the condition have their payload looked at, and no payload is loaded by the client (rule 11):
 /// a thousand runs of a megabyte that are not due yet cost no more than a thousand small ones.
-pub(crate) fn with_request(context: &Context<'_>, columns: &str, condition: &str, limit: u64) -> String {
+pub(crate) fn with_request(
+    context: &Context<'_>,
+    columns: &str,
+    condition: &str,
+    limit: u64,
+) -> String {
     let table = context.quoted();
     format!(
         "SELECT q.* FROM (SELECT {columns} FROM {table} WHERE status = 'queued' AND {condition}) AS q STRAIGHT_JOIN {table} AS payload \
@@ -75,7 +88,12 @@ pub struct DueRun {
 /// # Errors
 ///
 /// A configuration error that names a missing table or column; a connection or query error.
-pub async fn due_runs(session: &mut Session, context: Context<'_>, limit: u64, now: Option<i64>) -> Result<Vec<DueRun>> {
+pub async fn due_runs(
+    session: &mut Session,
+    context: Context<'_>,
+    limit: u64,
+    now: Option<i64>,
+) -> Result<Vec<DueRun>> {
     let now = now.unwrap_or(context.time);
     idempotent(session, async |session| {
         let facts = session.table(context.table()).await?;
@@ -84,7 +102,10 @@ pub async fn due_runs(session: &mut Session, context: Context<'_>, limit: u64, n
             return Ok(Vec::new());
         }
         let now = context.time_literal(now);
-        let columns = format!("uid, uuid, requeue_count, crdate, {} AS seconds", queued_seconds(&facts, &now));
+        let columns = format!(
+            "uid, uuid, requeue_count, crdate, {} AS seconds",
+            queued_seconds(&facts, &now)
+        );
         let condition = format!("{} <= {now}", due_sql(&context, queued_since(&facts)));
         let sql = with_request(&context, &columns, &condition, limit);
         let rows = session.query(&sql, Params::Empty).await?;

@@ -3,11 +3,11 @@
 //! Guard: the run's uid, still `queued` by this requeue (the same count) and owned by nobody. Effect: `failed`,
 //! `provider_failed`, the error's class, both payloads empty, `finished_at`, `tstamp`.
 
-use super::sql::Context;
-use super::dead_letter_stale::{COLUMNS, RELEASED};
-use crate::error::Result;
 use super::confirm::{self, Statement};
+use super::dead_letter_stale::{COLUMNS, RELEASED};
+use super::sql::Context;
 use crate::db::session::{Session, params};
+use crate::error::Result;
 
 /// Settles a requeued run whose wake-up failed. False: a worker has it already, or it moved on; it is left alone.
 ///
@@ -34,7 +34,13 @@ pub async fn fail_undispatched(
             "UPDATE {table} FORCE INDEX (PRIMARY) SET status = 'failed', termination_reason = 'provider_failed', error_class = ?, \
              {RELEASED}, finished_at = {time}, tstamp = {time} WHERE uid = ? AND {guard}"
         ),
-        params: params![error_class.as_str(), context.at_now(), context.at_now(), uid, requeue_count],
+        params: params![
+            error_class.as_str(),
+            context.at_now(),
+            context.at_now(),
+            uid,
+            requeue_count
+        ],
     };
     let read_back = Statement {
         sql: format!(

@@ -2,13 +2,13 @@
 //!
 //! Guard: that of [`super::renew`]. Effect: `lease_expires`, `tstamp`.
 
-use super::sql::{Context, OWNED};
-use crate::error::{Error, Result};
 use super::lease_state::{LeaseState, of_row};
-use crate::config::options::Options;
 use super::renew_lease::{COLUMNS, is_held};
+use super::sql::{Context, OWNED};
+use crate::config::options::Options;
 use crate::db::session::{Session, idempotent, params};
 use crate::domain::validate::MAX_U32;
+use crate::error::{Error, Result};
 
 /// What became of a beat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

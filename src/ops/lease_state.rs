@@ -3,10 +3,10 @@
 use mysql_async::Row;
 
 use super::sql::{Context, OWNED};
-use crate::error::Result;
 use crate::db::row::{flag, text};
 use crate::db::session::{Session, idempotent, params};
 use crate::domain::status::Status;
+use crate::error::Result;
 
 /// What a row says about a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,12 @@ impl LeaseState {
 /// # Errors
 ///
 /// A connection or query error.
-pub async fn lease_state(session: &mut Session, context: Context<'_>, uid: u64, owner: &str) -> Result<LeaseState> {
+pub async fn lease_state(
+    session: &mut Session,
+    context: Context<'_>,
+    uid: u64,
+    owner: &str,
+) -> Result<LeaseState> {
     idempotent(session, async |session| {
         let facts = session.table(context.table()).await?;
         facts.require(&["uid", "status", "claimed_by"])?;

@@ -3,13 +3,14 @@
 //!
 //! Guard: the run's uid, `running`, and the owner byte by byte. Effect: `pending_effect`, `lease_expires`, `tstamp`.
 
-use super::sql::{Context, OWNED};
-use crate::error::Result;
 use super::renew_lease::is_held;
-use crate::db::session::{Session, idempotent, params};
+use super::sql::{Context, OWNED};
 use crate::db::schema::TableSchema;
+use crate::db::session::{Session, idempotent, params};
+use crate::error::Result;
 
-const COLUMNS: &[&str] = &["uid", "status", "claimed_by", "lease_expires", "tstamp", "pending_effect"];
+const COLUMNS: &[&str] =
+    &["uid", "status", "claimed_by", "lease_expires", "tstamp", "pending_effect"];
 
 /// Marks the effect of the tool that runs next (the empty one clears the fence) and renews the lease. False: the lease is lost.
 ///

@@ -6,11 +6,11 @@ use std::collections::{HashMap, HashSet};
 use mysql_async::{Params, Value};
 
 use super::sql::Context;
-use crate::error::{Error, Result};
-use crate::config::value::{Input, Key};
 use crate::config::options::TableName;
+use crate::config::value::{Input, Key};
 use crate::db::row::{flag, text};
 use crate::db::session::{Session, params};
+use crate::error::{Error, Result};
 
 /// What is written to wake a worker: a serialised envelope for a placeholder in place of a run's uuid.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,8 +64,9 @@ impl WakeUp {
             }
         }
         let [table, queue, body, headers, placeholder] = fields;
-        let needed =
-            |field: Option<String>, name: &str| field.ok_or_else(|| Error::configuration(format!("wakeUp lacks the key '{name}'")));
+        let needed = |field: Option<String>, name: &str| {
+            field.ok_or_else(|| Error::configuration(format!("wakeUp lacks the key '{name}'")))
+        };
         let wake_up = Self {
             table: TableName::parse("wakeUp['table']", &needed(table, "table")?)?,
             queue: needed(queue, "queue")?,
@@ -86,7 +87,9 @@ impl WakeUp {
         }
         let queue_length = wake_up.queue.chars().count();
         if !(1..=190).contains(&queue_length) {
-            return Err(Error::configuration(format!("wakeUp['queue'] must be 1 to 190 characters long, {queue_length} given")));
+            return Err(Error::configuration(format!(
+                "wakeUp['queue'] must be 1 to 190 characters long, {queue_length} given"
+            )));
         }
         Ok(wake_up)
     }
@@ -98,14 +101,19 @@ impl WakeUp {
 }
 
 /// The columns of the doctrine transport's table that are written or read.
-const COLUMNS: [&str; 7] = ["id", "body", "headers", "queue_name", "created_at", "available_at", "delivered_at"];
+const COLUMNS: [&str; 7] =
+    ["id", "body", "headers", "queue_name", "created_at", "available_at", "delivered_at"];
 
 /// Can the message be written in the run's own transaction? Asked before anything is written, once a connection.
 ///
 /// # Errors
 ///
 /// A configuration error: another database, a missing table or column, a storage engine without transactions.
-pub(crate) async fn check(session: &mut Session, context: Context<'_>, wake_up: &WakeUp) -> Result<()> {
+pub(crate) async fn check(
+    session: &mut Session,
+    context: Context<'_>,
+    wake_up: &WakeUp,
+) -> Result<()> {
     if session.knows_outbox(context.table(), &wake_up.table) {
         return Ok(());
     }
@@ -163,9 +171,16 @@ async fn placed(session: &mut Session, table: &TableName) -> Result<Placed> {
                WHERE t.TABLE_SCHEMA = COALESCE(?, DATABASE()) AND t.TABLE_NAME = ?";
     let rows = session.query(sql, params![table.schema(), table.name()]).await?;
     let Some(mut row) = rows.into_iter().next() else {
-        return Err(Error::configuration(format!("wakeUp: information_schema does not show the table {}", table.quoted())));
+        return Err(Error::configuration(format!(
+            "wakeUp: information_schema does not show the table {}",
+            table.quoted()
+        )));
     };
-    Ok(Placed { schema: text(&mut row, 0)?, kind: text(&mut row, 1)?, transactional: flag(&mut row, 2)? })
+    Ok(Placed {
+        schema: text(&mut row, 0)?,
+        kind: text(&mut row, 1)?,
+        transactional: flag(&mut row, 2)?,
+    })
 }
 
 /// From when on a consumer may take a message.
@@ -225,10 +240,20 @@ pub(crate) async fn insert(
     ];
     values.append(&mut times);
     values.extend((0..size).map(|index| Value::from(*uids.get(index).unwrap_or(last))));
-    let reply = session.execute(&sql, Params::Positional(values)).await.map_err(|error| match error.code {
-        1205 => Error { message: format!("the message table {}: {}", wake_up.table.quoted(), error.message), ..error },
-        _ => error,
-    })?;
+    let reply =
+        session.execute(&sql, Params::Positional(values)).await.map_err(|error| {
+            match error.code {
+                1205 => Error {
+                    message: format!(
+                        "the message table {}: {}",
+                        wake_up.table.quoted(),
+                        error.message
+                    ),
+                    ..error
+                },
+                _ => error,
+            }
+        })?;
     match reply.matched {
         Some(written) if written != uids.len() as u64 => Err(Error::connection(format!(
             "{} wake-ups were to be written, but the server wrote {written}; nothing was changed. Check the proxy in between, and triggers",
@@ -253,7 +278,8 @@ pub(crate) const FITTING: &str = r"^[ !#-\[\]-~]{36}$";
 /// the envelope tells, and no character that serializers write otherwise than it is.
 #[must_use]
 pub(crate) fn fits(uuid: &str) -> bool {
-    uuid.len() == PLACEHOLDER_BYTES && uuid.bytes().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\'))
+    uuid.len() == PLACEHOLDER_BYTES
+        && uuid.bytes().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\'))
 }
 
 /// The runs, of those given by uuid, for which a message as of this write is there. One that is not may have been taken by a consumer; one that
@@ -267,10 +293,14 @@ pub(crate) async fn standing<'a>(
     let (Some(wake_up), Some(written)) = (wake_up, written) else {
         return Ok(HashSet::new());
     };
-    let mut bodies: HashMap<String, &str> = uuids.into_iter().map(|uuid| (wake_up.body_for(uuid), uuid)).collect();
+    let mut bodies: HashMap<String, &str> =
+        uuids.into_iter().map(|uuid| (wake_up.body_for(uuid), uuid)).collect();
     // A statement's ids need not lie side by side: others write at the same time, and a cluster's nodes leave gaps.
     let most = written.count.saturating_mul(4).saturating_add(64);
-    let sql = format!("SELECT body FROM {} WHERE id >= ? ORDER BY id LIMIT {most}", wake_up.table.quoted());
+    let sql = format!(
+        "SELECT body FROM {} WHERE id >= ? ORDER BY id LIMIT {most}",
+        wake_up.table.quoted()
+    );
     let mut standing = HashSet::new();
     for mut row in session.query(&sql, params![written.first_id]).await? {
         standing.extend(bodies.remove(&text(&mut row, 0)?).map(str::to_owned));
@@ -298,8 +328,12 @@ mod tests {
                 fields.push((key, value));
             }
         }
-        let entries: Vec<_> =
-            fields.into_iter().map(|(key, value)| (Key::Str(key.as_bytes().to_vec()), Input::Bytes(value.as_bytes().to_vec()))).collect();
+        let entries: Vec<_> = fields
+            .into_iter()
+            .map(|(key, value)| {
+                (Key::Str(key.as_bytes().to_vec()), Input::Bytes(value.as_bytes().to_vec()))
+            })
+            .collect();
         WakeUp::parse(&entries)
     }
 

@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 use mysql_async::{Params, Value};
 
-use super::sql::{Context, HAS_REQUEST, OWNED};
-use super::dead_letter_stale;
-use crate::error::{Error, Fate, Result};
 use super::confirm::unknown;
+use super::dead_letter_stale;
 use super::outbox::{self, Available, WakeUp, Written};
 use super::requeue;
+use super::sql::{Context, HAS_REQUEST, OWNED};
 use crate::db::row::{bytes, count, flag, text};
-use crate::db::session::{ATTEMPTS, Session, idempotent, params, pause};
 use crate::db::schema::TableSchema;
+use crate::db::session::{ATTEMPTS, Session, idempotent, params, pause};
 use crate::domain::decision::{self, Decision, Facts};
 use crate::domain::failure::Failure;
 use crate::domain::status::{Reason, Status};
+use crate::error::{Error, Fate, Result};
 
 /// What became of a failed run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +80,9 @@ pub async fn recover_failure(
     let mut reconnected = false;
     let mut attempt = 1;
     loop {
-        let facts = idempotent(session, async |session| check(session, context, owner, wake_up).await).await?;
+        let facts =
+            idempotent(session, async |session| check(session, context, owner, wake_up).await)
+                .await?;
         let mut planned = None;
         match try_once(session, context, &facts, uid, owner, failure, wake_up, &mut planned).await {
             Ok(recovery) => return Ok(recovery),
@@ -113,7 +115,12 @@ pub async fn recover_failure(
 }
 
 /// What has to be there before anything is written.
-async fn check(session: &mut Session, context: Context<'_>, owner: &str, wake_up: Option<&WakeUp>) -> Result<Arc<TableSchema>> {
+async fn check(
+    session: &mut Session,
+    context: Context<'_>,
+    owner: &str,
+    wake_up: Option<&WakeUp>,
+) -> Result<Arc<TableSchema>> {
     let facts = session.table(context.table()).await?;
     facts.require(requeue::COLUMNS)?;
     facts.require(dead_letter_stale::COLUMNS)?;
@@ -151,7 +158,11 @@ async fn try_once(
     };
     let decided = decision::after_failure(
         failure.classification.class.is_retryable(),
-        Facts { pending_effect: &locked.pending_effect, has_request: locked.has_request, requeue_count: locked.requeue_count },
+        Facts {
+            pending_effect: &locked.pending_effect,
+            has_request: locked.has_request,
+            requeue_count: locked.requeue_count,
+        },
         context.options.max_requeues,
     );
     let mut written = None;
@@ -173,9 +184,21 @@ async fn try_once(
             let requeue_count = locked.requeue_count.saturating_add(1);
             let delay_ms = context.options.backoff.delay_ms(locked.uuid.as_bytes(), requeue_count);
             if let Some(wake_up) = wake_up {
-                written = outbox::insert(session, context, wake_up, &[uid], Available::AfterRequeue(delay_ms)).await?;
+                written = outbox::insert(
+                    session,
+                    context,
+                    wake_up,
+                    &[uid],
+                    Available::AfterRequeue(delay_ms),
+                )
+                .await?;
             }
-            Recovery::Requeued { requeue_count, delay_ms, woken_up: wake_up.is_some(), confirmed: false }
+            Recovery::Requeued {
+                requeue_count,
+                delay_ms,
+                woken_up: wake_up.is_some(),
+                confirmed: false,
+            }
         }
         Decision::DeadLetter(reason) => {
             write_dead_letter(session, context, facts, uid, failure, reason).await?;
@@ -188,7 +211,12 @@ async fn try_once(
 }
 
 /// Locks the caller's run. `None`: the caller does not hold it.
-async fn lock(session: &mut Session, context: Context<'_>, uid: u64, owner: &str) -> Result<Option<Locked>> {
+async fn lock(
+    session: &mut Session,
+    context: Context<'_>,
+    uid: u64,
+    owner: &str,
+) -> Result<Option<Locked>> {
     let sql = format!(
         "SELECT {OWNED}, status, requeue_count, pending_effect, {HAS_REQUEST}, uuid FROM {} FORCE INDEX (PRIMARY) WHERE uid = ? FOR UPDATE",
         context.quoted()
@@ -212,7 +240,12 @@ async fn lock(session: &mut Session, context: Context<'_>, uid: u64, owner: &str
     }))
 }
 
-async fn write_requeue(session: &mut Session, context: Context<'_>, facts: &TableSchema, uid: u64) -> Result<()> {
+async fn write_requeue(
+    session: &mut Session,
+    context: Context<'_>,
+    facts: &TableSchema,
+    uid: u64,
+) -> Result<()> {
     let time = context.time_sql();
     let sql = format!(
         "UPDATE {} FORCE INDEX (PRIMARY) SET {} WHERE uid = ? AND status = 'running'",
@@ -269,9 +302,15 @@ async fn read_back(
 ) -> Result<Option<Recovery>> {
     let facts = session.table(context.table()).await?;
     session.begin_reading_back().await?;
-    let sql = format!("SELECT status, requeue_count, termination_reason, error_class FROM {} WHERE uid = ? FOR UPDATE", context.quoted());
+    let sql = format!(
+        "SELECT status, requeue_count, termination_reason, error_class FROM {} WHERE uid = ? FOR UPDATE",
+        context.quoted()
+    );
     let rows = session.query(&sql, params![uid]).await?;
-    let messages_stand = !outbox::standing(session, wake_up, planned.written, [planned.uuid.as_str()]).await?.is_empty();
+    let messages_stand =
+        !outbox::standing(session, wake_up, planned.written, [planned.uuid.as_str()])
+            .await?
+            .is_empty();
     session.rollback().await;
     let Some(mut row) = rows.into_iter().next() else {
         return Ok(None);

@@ -3,10 +3,10 @@
 //! Guard: the run's uid, `running`, and the owner byte by byte. Effect: `lease_expires`, `tstamp`.
 
 use super::sql::{Context, OWNED};
-use crate::error::Result;
 use crate::db::row::flag;
-use crate::db::session::{Reply, Session, idempotent, params};
 use crate::db::schema::TableSchema;
+use crate::db::session::{Reply, Session, idempotent, params};
+use crate::error::Result;
 
 pub(crate) const COLUMNS: &[&str] = &["uid", "status", "claimed_by", "lease_expires", "tstamp"];
 
@@ -18,7 +18,13 @@ pub(crate) const COLUMNS: &[&str] = &["uid", "status", "claimed_by", "lease_expi
 /// # Errors
 ///
 /// A connection or query error; it says nothing about who holds the lease.
-pub async fn renew_lease(session: &mut Session, context: Context<'_>, uid: u64, owner: &str, lease_expires: i64) -> Result<bool> {
+pub async fn renew_lease(
+    session: &mut Session,
+    context: Context<'_>,
+    uid: u64,
+    owner: &str,
+    lease_expires: i64,
+) -> Result<bool> {
     idempotent(session, async |session| {
         let plan = session.plan("renew", context, |facts| sql(facts, context)).await?;
         plan.facts.check_storable("claimed_by", "claimedBy", owner)?;
@@ -38,11 +44,20 @@ fn sql(facts: &TableSchema, context: Context<'_>) -> Result<String> {
 }
 
 /// Does the owner hold the run, by the reply to a write that asked for that? A locking read tells where the reply's text says nothing.
-pub(crate) async fn is_held(session: &mut Session, context: Context<'_>, uid: u64, owner: &str, reply: Reply) -> Result<bool> {
+pub(crate) async fn is_held(
+    session: &mut Session,
+    context: Context<'_>,
+    uid: u64,
+    owner: &str,
+    reply: Reply,
+) -> Result<bool> {
     if let Some(matched) = reply.matched {
         return Ok(matched > 0);
     }
-    let sql = format!("SELECT status = 'running' AND {OWNED} FROM {} WHERE uid = ? FOR UPDATE", context.quoted());
+    let sql = format!(
+        "SELECT status = 'running' AND {OWNED} FROM {} WHERE uid = ? FOR UPDATE",
+        context.quoted()
+    );
     let rows = session.query(&sql, params![owner, uid]).await?;
     match rows.into_iter().next() {
         Some(mut row) => flag(&mut row, 0),

@@ -6,19 +6,21 @@
 
 use mysql_async::{Params, Value};
 
-use super::sql::{Context, OWNED};
-use crate::error::Result;
 use super::confirm::{self, Statement};
+use super::sql::{Context, OWNED};
 use crate::db::row::count;
-use crate::db::session::{Session, idempotent};
 use crate::db::schema::TableSchema;
+use crate::db::session::{Session, idempotent};
+use crate::error::Result;
 
-pub(crate) const COLUMNS: &[&str] = &["uid", "status", "claimed_by", "lease_expires", "requeue_count", "pending_effect", "tstamp"];
+pub(crate) const COLUMNS: &[&str] =
+    &["uid", "status", "claimed_by", "lease_expires", "requeue_count", "pending_effect", "tstamp"];
 
 /// The assignments of a requeue, with `time` for now. `SET` is evaluated left to right, so nothing that follows the counter
 /// reads it (rule 10).
 pub(crate) fn assignments(facts: &TableSchema, time: &str) -> String {
-    let queued_at = if facts.has("queued_at") { format!(", queued_at = {time}") } else { String::new() };
+    let queued_at =
+        if facts.has("queued_at") { format!(", queued_at = {time}") } else { String::new() };
     format!(
         "status = 'queued', claimed_by = '', lease_expires = 0, pending_effect = '', tstamp = {time}{queued_at}, \
          requeue_count = requeue_count + 1"
@@ -30,7 +32,12 @@ pub(crate) fn assignments(facts: &TableSchema, time: &str) -> String {
 /// # Errors
 ///
 /// A connection or query error.
-pub async fn requeue(session: &mut Session, context: Context<'_>, uid: u64, owner: &str) -> Result<bool> {
+pub async fn requeue(
+    session: &mut Session,
+    context: Context<'_>,
+    uid: u64,
+    owner: &str,
+) -> Result<bool> {
     session.table(context.table()).await?.check_storable("claimed_by", "claimedBy", owner)?;
     let guard = format!("status = 'running' AND {OWNED}");
     guarded_requeue(session, context, uid, &guard, &[Value::from(owner)]).await
@@ -41,7 +48,12 @@ pub async fn requeue(session: &mut Session, context: Context<'_>, uid: u64, owne
 /// # Errors
 ///
 /// A connection or query error.
-pub async fn requeue_stale(session: &mut Session, context: Context<'_>, uid: u64, now: i64) -> Result<bool> {
+pub async fn requeue_stale(
+    session: &mut Session,
+    context: Context<'_>,
+    uid: u64,
+    now: i64,
+) -> Result<bool> {
     let guard = stale_guard(&context);
     guarded_requeue(session, context, uid, &guard, &[Value::from(context.at(now))]).await
 }
@@ -51,7 +63,13 @@ pub(crate) fn stale_guard(context: &Context<'_>) -> String {
     format!("status = 'running' AND lease_expires > 0 AND lease_expires < {}", context.time_sql())
 }
 
-async fn guarded_requeue(session: &mut Session, context: Context<'_>, uid: u64, guard: &str, guard_params: &[Value]) -> Result<bool> {
+async fn guarded_requeue(
+    session: &mut Session,
+    context: Context<'_>,
+    uid: u64,
+    guard: &str,
+    guard_params: &[Value],
+) -> Result<bool> {
     let facts = session.table(context.table()).await?;
     facts.require(COLUMNS)?;
     let (table, time) = (context.quoted(), context.time_sql());
@@ -59,7 +77,8 @@ async fn guarded_requeue(session: &mut Session, context: Context<'_>, uid: u64, 
     // read/write splitter cannot answer it from a replica.
     let sql = format!("SELECT requeue_count FROM {table} WHERE uid = ? AND {guard} FOR UPDATE");
     let params = with(&[Value::from(uid)], guard_params, &[]);
-    let rows = idempotent(session, async |session| session.query(&sql, params.clone()).await).await?;
+    let rows =
+        idempotent(session, async |session| session.query(&sql, params.clone()).await).await?;
     let Some(mut row) = rows.into_iter().next() else {
         return Ok(false);
     };
@@ -80,7 +99,9 @@ async fn guarded_requeue(session: &mut Session, context: Context<'_>, uid: u64, 
         params: with(&times, guard_params, &[Value::from(before)]),
     };
     let read_back = Statement {
-        sql: format!("SELECT requeue_count = ?, {guard} AND requeue_count = ? FROM {table} WHERE uid = ? FOR UPDATE"),
+        sql: format!(
+            "SELECT requeue_count = ?, {guard} AND requeue_count = ? FROM {table} WHERE uid = ? FOR UPDATE"
+        ),
         params: with(&[Value::from(after)], guard_params, &[Value::from(before), Value::from(uid)]),
     };
     Ok(confirm::write(session, &write, &read_back).await?.is_done())

@@ -6,7 +6,8 @@ use crate::config::options::{Clock, Options, TableName};
 use crate::domain::validate::MAX_U32;
 
 /// The owner's guard: byte by byte, whatever collation and character set the column has (rule 3). One parameter.
-pub(crate) const OWNED: &str = "CAST(CONVERT(claimed_by USING utf8mb4) AS BINARY) = CAST(? AS BINARY)";
+pub(crate) const OWNED: &str =
+    "CAST(CONVERT(claimed_by USING utf8mb4) AS BINARY) = CAST(? AS BINARY)";
 
 /// A stored request that a worker could run. Tells whether the payload is empty, and never loads it (rule 11).
 pub(crate) const HAS_REQUEST: &str = "COALESCE(OCTET_LENGTH(queued_request), 0) > 0";
@@ -78,14 +79,16 @@ impl<'a> Context<'a> {
 /// This machine's clock, in unix seconds.
 #[must_use]
 pub fn unix_time() -> i64 {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
+    let seconds =
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
     i64::try_from(seconds).unwrap_or(MAX_U32)
 }
 
 /// This machine's clock, in unix milliseconds.
 #[must_use]
 pub fn unix_time_ms() -> i64 {
-    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis());
+    let elapsed =
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis());
     i64::try_from(elapsed).unwrap_or(i64::MAX)
 }
 
@@ -109,7 +112,10 @@ mod tests {
     fn the_caller_s_times_are_written_as_they_are_or_moved_to_the_database_s_clock() {
         let mut options = Options::default();
         let context = Context { options: &options, time: 1_000 };
-        assert_eq!((context.time_sql(), context.at(1_900), context.time_literal(1_900).as_str()), ("?", 1_900, "(1900)"));
+        assert_eq!(
+            (context.time_sql(), context.at(1_900), context.time_literal(1_900).as_str()),
+            ("?", 1_900, "(1900)")
+        );
         options.clock = Clock::Database;
         let context = Context { options: &options, time: 1_000 };
         assert_eq!((context.at(1_900), context.at(0), context.at_now()), (900, -1_000, 0));

@@ -2,13 +2,13 @@
 
 use mysql_async::Params;
 
-use super::sql::{Context, HAS_REQUEST, unix_time_ms};
 use super::due_runs;
-use crate::error::Result;
+use super::sql::{Context, HAS_REQUEST, unix_time_ms};
 use crate::db::row::{optional_signed, signed, text, unsigned};
-use crate::db::session::{Session, idempotent};
 use crate::db::schema::has_lease_key;
+use crate::db::session::{Session, idempotent};
 use crate::domain::status::Status;
+use crate::error::Result;
 
 /// A queued run counts as stranded when nothing woke it for this long after it was due, in seconds.
 pub const STRANDED_AFTER_SECONDS: i64 = 300;
@@ -45,26 +45,54 @@ pub struct StatusReport {
 /// # Errors
 ///
 /// A connection or query error.
-pub async fn status(session: &mut Session, context: Context<'_>, now: Option<i64>, since: Option<i64>) -> Result<StatusReport> {
+pub async fn status(
+    session: &mut Session,
+    context: Context<'_>,
+    now: Option<i64>,
+    since: Option<i64>,
+) -> Result<StatusReport> {
     idempotent(session, async |session| read(session, context, now, since).await).await
 }
 
-async fn read(session: &mut Session, context: Context<'_>, now: Option<i64>, since: Option<i64>) -> Result<StatusReport> {
+async fn read(
+    session: &mut Session,
+    context: Context<'_>,
+    now: Option<i64>,
+    since: Option<i64>,
+) -> Result<StatusReport> {
     let facts = session.table(context.table()).await?;
-    facts.require(&["uid", "status", "termination_reason", "claimed_by", "lease_expires", "queued_request", "tstamp", "crdate"])?;
+    facts.require(&[
+        "uid",
+        "status",
+        "termination_reason",
+        "claimed_by",
+        "lease_expires",
+        "queued_request",
+        "tstamp",
+        "crdate",
+    ])?;
     let mut report = StatusReport::default();
     let table = context.quoted();
     let now_sql = context.time_literal(now.unwrap_or(context.time));
-    let created = since.map_or_else(String::new, |since| format!(" WHERE crdate >= {}", context.time_literal(since)));
+    let created = since.map_or_else(String::new, |since| {
+        format!(" WHERE crdate >= {}", context.time_literal(since))
+    });
 
-    let counted = groups(session, &format!("SELECT status, COUNT(*) FROM {table}{created} GROUP BY status")).await?;
+    let counted =
+        groups(session, &format!("SELECT status, COUNT(*) FROM {table}{created} GROUP BY status"))
+            .await?;
     for status in Status::ALL {
-        let count = counted.iter().find(|(name, _)| name == status.as_str()).map_or(0, |(_, count)| *count);
+        let count =
+            counted.iter().find(|(name, _)| name == status.as_str()).map_or(0, |(_, count)| *count);
         report.counts.push((status.as_str().to_owned(), count));
     }
     report.counts.extend(counted.into_iter().filter(|(name, _)| Status::parse(name).is_none()));
 
-    let failed = if created.is_empty() { " WHERE status = 'failed'".to_owned() } else { format!("{created} AND status = 'failed'") };
+    let failed = if created.is_empty() {
+        " WHERE status = 'failed'".to_owned()
+    } else {
+        format!("{created} AND status = 'failed'")
+    };
     report.dead_letters = groups(
         session,
         &format!(
@@ -84,8 +112,13 @@ async fn read(session: &mut Session, context: Context<'_>, now: Option<i64>, sin
         report.oldest_lease = optional_signed(&mut row, 2)?;
     }
 
-    let (since_when, last_touched) = (due_runs::queued_since(&facts), due_runs::last_touched(&facts));
-    let due = if facts.has("requeue_count") { due_runs::due_sql(&context, last_touched) } else { last_touched.to_owned() };
+    let (since_when, last_touched) =
+        (due_runs::queued_since(&facts), due_runs::last_touched(&facts));
+    let due = if facts.has("requeue_count") {
+        due_runs::due_sql(&context, last_touched)
+    } else {
+        last_touched.to_owned()
+    };
     let sql = format!(
         "SELECT MAX(CAST({now_sql} AS SIGNED) - CAST({since_when} AS SIGNED)), \
          COALESCE(SUM({HAS_REQUEST} AND {due} + {STRANDED_AFTER_SECONDS} < {now_sql}), 0) FROM {table} WHERE status = 'queued'"
@@ -96,7 +129,12 @@ async fn read(session: &mut Session, context: Context<'_>, now: Option<i64>, sin
     }
 
     let before = unix_time_ms();
-    if let Some(mut row) = session.query("SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)", Params::Empty).await?.into_iter().next() {
+    if let Some(mut row) = session
+        .query("SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)", Params::Empty)
+        .await?
+        .into_iter()
+        .next()
+    {
         let after = unix_time_ms();
         report.clock_skew_ms = signed(&mut row, 0)? - (before + (after - before) / 2);
     }

@@ -11,13 +11,13 @@ use std::time::Instant;
 use mysql_async::Params;
 
 use super::chunked::{BEHIND_SKIPPED, Chunks, EXAMINED_PER_LIMIT, LISTING, RetryBudget};
-use super::sql::{Context, uid_list};
 use super::due_runs::{self, due_sql, last_touched, queued_seconds};
-use crate::error::{Error, Result};
 use super::outbox::{self, Available, FITTING, UUID, WakeUp, Written};
+use super::sql::{Context, uid_list};
 use crate::db::row::{count, signed, text, unsigned};
 use crate::db::server::Locking;
 use crate::db::session::{Session, idempotent};
+use crate::error::{Error, Result};
 
 /// What a sweep is asked to do.
 #[derive(Debug, Clone, Default)]
@@ -84,10 +84,21 @@ const CHUNK: usize = 300;
 ///
 /// A configuration error before anything is written; a connection or query error, after which every run is as it was. An error
 /// behind chunks that were claimed already ends the sweep with those, for the caller has to wake them.
-pub async fn stranded_runs(session: &mut Session, context: Context<'_>, request: &Request) -> Result<Vec<Stranded>> {
+pub async fn stranded_runs(
+    session: &mut Session,
+    context: Context<'_>,
+    request: &Request,
+) -> Result<Vec<Stranded>> {
     let now = request.now.unwrap_or(context.time);
-    let mut sweep =
-        Sweep { context, request, now, claimed: Vec::new(), patience: RetryBudget::new(), outbox_blocked: false, started: Instant::now() };
+    let mut sweep = Sweep {
+        context,
+        request,
+        now,
+        claimed: Vec::new(),
+        patience: RetryBudget::new(),
+        outbox_blocked: false,
+        started: Instant::now(),
+    };
     sweep.check(session).await?;
     if now > 0 {
         let outcome = sweep.run(session).await;
@@ -128,7 +139,10 @@ impl Sweep<'_> {
         let most = limit.saturating_mul(EXAMINED_PER_LIMIT);
         let mut examined = 0;
         let mut after = None;
-        while (self.claimed.len() as u64) < limit && examined < most && (examined == 0 || self.started.elapsed() < BEHIND_SKIPPED) {
+        while (self.claimed.len() as u64) < limit
+            && examined < most
+            && (examined == 0 || self.started.elapsed() < BEHIND_SKIPPED)
+        {
             let wanted = (limit - self.claimed.len() as u64).min(most - examined).min(LISTING);
             let listed = self.listing(session, after, wanted).await?;
             let Some(last) = listed.last() else { break };
@@ -144,21 +158,38 @@ impl Sweep<'_> {
     }
 
     /// Lists at most `wanted` candidates behind `after`, oldest first.
-    async fn listing(&self, session: &mut Session, after: Option<(i64, u64)>, wanted: u64) -> Result<Vec<Candidate>> {
-        let behind =
-            after.map_or_else(String::new, |(crdate, uid)| format!(" AND (crdate > {crdate} OR (crdate = {crdate} AND uid > {uid}))"));
+    async fn listing(
+        &self,
+        session: &mut Session,
+        after: Option<(i64, u64)>,
+        wanted: u64,
+    ) -> Result<Vec<Candidate>> {
+        let behind = after.map_or_else(String::new, |(crdate, uid)| {
+            format!(" AND (crdate > {crdate} OR (crdate = {crdate} AND uid > {uid}))")
+        });
         let now = self.context.time_literal(self.now);
         idempotent(session, async |session| {
             let facts = session.table(self.context.table()).await?;
-            let columns = format!("uid, uuid, requeue_count, tstamp, crdate, {} AS seconds", queued_seconds(&facts, &now));
-            let fitting = if self.request.wake_up.is_some() { format!(" AND {UUID} REGEXP ?") } else { String::new() };
+            let columns = format!(
+                "uid, uuid, requeue_count, tstamp, crdate, {} AS seconds",
+                queued_seconds(&facts, &now)
+            );
+            let fitting = if self.request.wake_up.is_some() {
+                format!(" AND {UUID} REGEXP ?")
+            } else {
+                String::new()
+            };
             let stranded = format!(
                 "{due} + {older} < {now}{behind}{fitting}",
                 due = due_sql(&self.context, last_touched(&facts)),
                 older = self.request.older_than_seconds,
             );
             let sql = due_runs::with_request(&self.context, &columns, &stranded, wanted);
-            let params = if fitting.is_empty() { Params::Empty } else { Params::Positional(vec![FITTING.into()]) };
+            let params = if fitting.is_empty() {
+                Params::Empty
+            } else {
+                Params::Positional(vec![FITTING.into()])
+            };
             session.query(&sql, params).await?.into_iter().map(candidate).collect()
         })
         .await
@@ -228,7 +259,12 @@ impl Sweep<'_> {
     }
 
     /// Locks, marks, writes the messages and commits; five statements.
-    async fn try_chunk(&mut self, session: &mut Session, chunk: &[Candidate], attempt: &mut Attempt) -> Result<()> {
+    async fn try_chunk(
+        &mut self,
+        session: &mut Session,
+        chunk: &[Candidate],
+        attempt: &mut Attempt,
+    ) -> Result<()> {
         let table = self.context.quoted();
         let locking = session.locking().await?;
         let mut uids: Vec<u64> = chunk.iter().map(|candidate| candidate.uid).collect();
@@ -247,14 +283,22 @@ impl Sweep<'_> {
             locked.insert(unsigned(&mut row, 0)?, signed(&mut row, 1)?);
             attempt.mark = signed(&mut row, 2)?;
         }
-        attempt.claimed = chunk.iter().filter(|candidate| locked.get(&candidate.uid) == Some(&candidate.tstamp)).cloned().collect();
+        attempt.claimed = chunk
+            .iter()
+            .filter(|candidate| locked.get(&candidate.uid) == Some(&candidate.tstamp))
+            .cloned()
+            .collect();
         if attempt.claimed.is_empty() {
             session.rollback().await;
             return Ok(());
         }
         let mut uids: Vec<u64> = attempt.claimed.iter().map(|candidate| candidate.uid).collect();
         uids.sort_unstable();
-        let as_listed: Vec<String> = attempt.claimed.iter().map(|candidate| format!("({},{})", candidate.uid, candidate.tstamp)).collect();
+        let as_listed: Vec<String> = attempt
+            .claimed
+            .iter()
+            .map(|candidate| format!("({},{})", candidate.uid, candidate.tstamp))
+            .collect();
         let sql = format!(
             "UPDATE {table} FORCE INDEX (PRIMARY) SET tstamp = {} WHERE uid IN ({}) AND status = 'queued' AND (uid, tstamp) IN ({})",
             attempt.mark,
@@ -264,11 +308,15 @@ impl Sweep<'_> {
         if let Some(matched) = session.execute(&sql, Params::Empty).await?.matched
             && matched != uids.len() as u64
         {
-            let message = format!("{} runs were locked, but {matched} matched the write; the chunk was taken back", uids.len());
+            let message = format!(
+                "{} runs were locked, but {matched} matched the write; the chunk was taken back",
+                uids.len()
+            );
             return Err(Error::connection(message).with_code(1020));
         }
         if let Some(wake_up) = &self.request.wake_up {
-            let inserted = outbox::insert(session, self.context, wake_up, &uids, Available::AtOnce).await;
+            let inserted =
+                outbox::insert(session, self.context, wake_up, &uids, Available::AtOnce).await;
             attempt.outbox_blocked = inserted.as_ref().is_err_and(Error::waited);
             attempt.written = inserted?;
         }
@@ -292,9 +340,15 @@ impl Sweep<'_> {
             waiting.insert(unsigned(&mut row, 0)?, signed(&mut row, 1)?);
         }
         let uuids = attempt.claimed.iter().map(|candidate| candidate.uuid.as_str());
-        let messages = outbox::standing(session, self.request.wake_up.as_ref(), attempt.written, uuids).await?;
+        let messages =
+            outbox::standing(session, self.request.wake_up.as_ref(), attempt.written, uuids)
+                .await?;
         session.rollback().await;
-        if attempt.claimed.iter().any(|candidate| waiting.get(&candidate.uid) == Some(&candidate.tstamp)) {
+        if attempt
+            .claimed
+            .iter()
+            .any(|candidate| waiting.get(&candidate.uid) == Some(&candidate.tstamp))
+        {
             return Ok(false);
         }
         // What does not wait any more was taken by a worker: woken or not, it runs.

@@ -11,9 +11,9 @@ use ext_php_rs::flags::DataType;
 use ext_php_rs::types::{ZendHashTable, Zval};
 use ext_php_rs::zend::ce;
 
-use crate::error::Error;
-use crate::config::value::{Input, Key};
 use crate::config::connection::Defaults;
+use crate::config::value::{Input, Key};
+use crate::error::Error;
 
 /// A string of any bytes.
 #[derive(Clone, Copy)]
@@ -85,7 +85,11 @@ fn read(zval: &Zval, depth: u32) -> Input {
     } else if let Some(value) = zval.zend_str() {
         Input::Bytes(value.as_bytes().to_vec())
     } else if let Some(table) = zval.array() {
-        if depth < MAX_DEPTH { Input::Map(entries(table, depth + 1)) } else { Input::Other("array") }
+        if depth < MAX_DEPTH {
+            Input::Map(entries(table, depth + 1))
+        } else {
+            Input::Other("array")
+        }
     } else if zval.is_object() {
         Input::Other("object")
     } else {
@@ -99,7 +103,9 @@ fn entries(table: &ZendHashTable, depth: u32) -> Vec<(Key, Input)> {
     while let Some((key, value)) = iterator.next_zval() {
         let key = match key.long() {
             Some(number) => Key::Int(number),
-            None => Key::Str(key.zend_str().map(|text| text.as_bytes().to_vec()).unwrap_or_default()),
+            None => {
+                Key::Str(key.zend_str().map(|text| text.as_bytes().to_vec()).unwrap_or_default())
+            }
         };
         all.push((key, read(value, depth)));
     }
@@ -132,7 +138,10 @@ impl Builder {
 
 /// What `localhost` means to PHP on this machine.
 pub(super) fn defaults() -> Defaults {
-    Defaults { socket: ini_path(c"mysqli.default_socket").or_else(|| ini_path(c"pdo_mysql.default_socket")) }
+    Defaults {
+        socket: ini_path(c"mysqli.default_socket")
+            .or_else(|| ini_path(c"pdo_mysql.default_socket")),
+    }
 }
 
 unsafe extern "C" {
@@ -157,7 +166,10 @@ pub(super) fn connection(zval: &Zval) -> PhpResult<Input> {
     match input(zval) {
         connection @ (Input::Map(_) | Input::Bytes(_)) => Ok(connection),
         other => Err(PhpException::new(
-            format!("NrLlmRuntime::__construct(): Argument #1 ($connection) must be of type array|string, {} given", other.type_name()),
+            format!(
+                "NrLlmRuntime::__construct(): Argument #1 ($connection) must be of type array|string, {} given",
+                other.type_name()
+            ),
             0,
             ce::type_error(),
         )),

@@ -42,7 +42,10 @@ static QUERY: Entry = Entry::new();
 static LEASE_LOST: Entry = Entry::new();
 static RUN_CANCELLED: Entry = Entry::new();
 
-#[allow(clippy::expect_used, reason = "module start: the base class is registered first, and a panic is caught there")]
+#[allow(
+    clippy::expect_used,
+    reason = "module start: the base class is registered first, and a panic is caught there"
+)]
 fn base() -> &'static ClassEntry {
     BASE.get().expect("NrLlmException is registered before its subclasses")
 }
@@ -57,7 +60,10 @@ type Registration = fn(&'static mut ClassEntry, ext_php_rs::args::ArgInfoTables)
 
 /// Registers the classes, at module start.
 pub(super) fn register() -> ext_php_rs::error::Result<()> {
-    ClassBuilder::new("NrLlmException").extends((runtime_exception, "\\RuntimeException")).registration(|ce, _| BASE.set(ce)).register()?;
+    ClassBuilder::new("NrLlmException")
+        .extends((runtime_exception, "\\RuntimeException"))
+        .registration(|ce, _| BASE.set(ce))
+        .register()?;
     let finals: [(&str, Registration); 5] = [
         ("NrLlmConfigurationException", |ce, _| CONFIGURATION.set(ce)),
         ("NrLlmConnectionException", |ce, _| CONNECTION.set(ce)),
@@ -66,7 +72,11 @@ pub(super) fn register() -> ext_php_rs::error::Result<()> {
         ("NrLlmRunCancelledException", |ce, _| RUN_CANCELLED.set(ce)),
     ];
     for (name, registration) in finals {
-        ClassBuilder::new(name).extends((base, "\\NrLlmException")).flags(ClassFlags::Final).registration(registration).register()?;
+        ClassBuilder::new(name)
+            .extends((base, "\\NrLlmException"))
+            .flags(ClassFlags::Final)
+            .registration(registration)
+            .register()?;
     }
     Ok(())
 }

@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use ext_php_rs::class::RegisteredClass;
 use ext_php_rs::exception::throw_with_code;
-use ext_php_rs::ffi::{ZEND_INTERNAL_FUNCTION, executor_globals, zend_execute_data, zend_interrupt_function};
+use ext_php_rs::ffi::{
+    ZEND_INTERNAL_FUNCTION, executor_globals, zend_execute_data, zend_interrupt_function,
+};
 
 use super::exceptions;
 use super::runtime::NrLlmRuntime;
@@ -29,8 +31,13 @@ static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
 pub(super) fn module_started() {
     // SAFETY: modules are started and ended on one thread, before and after all others.
     unsafe {
-        if zend_interrupt_function.is_none_or(|current| current as usize != handler as Handler as usize) {
-            PREVIOUS.store(zend_interrupt_function.map_or(0, |previous| previous as usize), Ordering::Release);
+        if zend_interrupt_function
+            .is_none_or(|current| current as usize != handler as Handler as usize)
+        {
+            PREVIOUS.store(
+                zend_interrupt_function.map_or(0, |previous| previous as usize),
+                Ordering::Release,
+            );
             zend_interrupt_function = Some(handler);
         }
     }
@@ -40,7 +47,9 @@ pub(super) fn module_started() {
 pub(super) fn module_ended() {
     // SAFETY: as in module_started().
     unsafe {
-        if zend_interrupt_function.is_some_and(|current| current as usize == handler as Handler as usize) {
+        if zend_interrupt_function
+            .is_some_and(|current| current as usize == handler as Handler as usize)
+        {
             zend_interrupt_function = previous();
         }
     }
@@ -102,7 +111,8 @@ unsafe extern "C" fn handler(execute_data: *mut zend_execute_data) {
 /// `frame` is null or a frame of the running code, on the PHP thread.
 unsafe fn is_below_our_call(frame: *const zend_execute_data) -> bool {
     // SAFETY: by this function's contract.
-    let mut frame = unsafe { frame.as_ref() }.map_or(null(), |this| this.prev_execute_data.cast_const());
+    let mut frame =
+        unsafe { frame.as_ref() }.map_or(null(), |this| this.prev_execute_data.cast_const());
     let ours = std::ptr::from_ref(NrLlmRuntime::get_metadata().ce());
     // SAFETY: the frames of running code are linked down to the first one, and each is there, with its function, as long as it runs. The
     // scope of an internal function is its class.

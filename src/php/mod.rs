@@ -95,7 +95,10 @@ extern "C" fn info(_module: *mut ModuleEntry) {
         info_table_row!("Features", "php");
         info_table_row!("Databases", "MySQL, MariaDB (mysql_async, no client library needed)");
         info_table_row!("TLS", "rustls (TLS 1.2, TLS 1.3)");
-        info_table_row!("Threads", "none until a lease is kept; a host name is resolved on a thread of its own");
+        info_table_row!(
+            "Threads",
+            "none until a lease is kept; a host name is resolved on a thread of its own"
+        );
         info_table_row!("Thread safety", "NTS");
         info_table_end!();
     });
@@ -118,4 +121,7 @@ fn get_module(module: ModuleBuilder) -> ModuleBuilder {
 }
 
 /// A thread-safe PHP is refused when the module is built: the sessions and the keeper belong to the one PHP thread of a process.
-const _: () = assert!(ext_php_rs::ffi::USING_ZTS == 0, "a thread-safe PHP (ZTS) is not supported; build with an NTS PHP");
+const _: () = assert!(
+    ext_php_rs::ffi::USING_ZTS == 0,
+    "a thread-safe PHP (ZTS) is not supported; build with an NTS PHP"
+);

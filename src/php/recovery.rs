@@ -59,7 +59,8 @@ impl NrLlmRecovery {
     /// The counter as it now stands in the row; null when the lease is lost.
     fn requeue_count(&self) -> Option<i64> {
         match &self.recovery {
-            Recovery::Requeued { requeue_count, .. } | Recovery::DeadLettered { requeue_count, .. } => Some(i64::from(*requeue_count)),
+            Recovery::Requeued { requeue_count, .. }
+            | Recovery::DeadLettered { requeue_count, .. } => Some(i64::from(*requeue_count)),
             Recovery::LeaseLost => None,
         }
     }
@@ -79,7 +80,11 @@ impl NrLlmRecovery {
 
     /// Was the reply lost and the outcome read back?
     fn is_confirmed(&self) -> bool {
-        matches!(self.recovery, Recovery::Requeued { confirmed: true, .. } | Recovery::DeadLettered { confirmed: true, .. })
+        matches!(
+            self.recovery,
+            Recovery::Requeued { confirmed: true, .. }
+                | Recovery::DeadLettered { confirmed: true, .. }
+        )
     }
 
     /// All of it, for `json_encode()`.

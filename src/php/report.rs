@@ -71,7 +71,9 @@ impl NrLlmReapReport {
 
     /// How many runs the report names.
     fn count(&self) -> i64 {
-        let named = self.report.requeued.len() + self.report.dead_lettered.len() + self.report.skipped.len();
+        let named = self.report.requeued.len()
+            + self.report.dead_lettered.len()
+            + self.report.skipped.len();
         int(named as u64)
     }
 

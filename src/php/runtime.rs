@@ -18,18 +18,21 @@ use super::lease::NrLlmLease;
 use super::recovery::NrLlmRecovery;
 use super::report::NrLlmReapReport;
 use super::throwable;
-use crate::keeper::options::KeepOptions;
-use crate::process::sessions::{self, Key};
-use crate::keeper::thread as keeper;
-use crate::process::owner_name;
-use crate::domain::{LEASE_SECONDS, MAX_REQUEUES, backoff, validate};
-use crate::ops::sql::Context;
-use crate::error::Result;
-use crate::config::options::Options;
-use crate::ops::reap::{self, Request};
-use crate::db::session::Session;
 use crate::config::connection::ConnectionSettings;
-use crate::ops::{cancel_run, claim_queued, dead_letter_stale, due_runs, fail_undispatched, lease_state, mark_pending_effect, recover_failure, renew_lease, requeue, status, stranded_runs};
+use crate::config::options::Options;
+use crate::db::session::Session;
+use crate::domain::{LEASE_SECONDS, MAX_REQUEUES, backoff, validate};
+use crate::error::Result;
+use crate::keeper::options::KeepOptions;
+use crate::keeper::thread as keeper;
+use crate::ops::reap::{self, Request};
+use crate::ops::sql::Context;
+use crate::ops::{
+    cancel_run, claim_queued, dead_letter_stale, due_runs, fail_undispatched, lease_state,
+    mark_pending_effect, recover_failure, renew_lease, requeue, status, stranded_runs,
+};
+use crate::process::owner_name;
+use crate::process::sessions::{self, Key};
 
 /// The lease, retry and reaping protocol of `nr_llm`'s agent runs.
 #[php_class]
@@ -41,9 +44,14 @@ pub(super) struct NrLlmRuntime {
 
 impl NrLlmRuntime {
     /// Runs one operation on this process's session.
-    fn call<T>(&self, operation: impl AsyncFnOnce(&mut Session, Context<'_>) -> Result<T>) -> PhpResult<T> {
+    fn call<T>(
+        &self,
+        operation: impl AsyncFnOnce(&mut Session, Context<'_>) -> Result<T>,
+    ) -> PhpResult<T> {
         let context = Context::now(&self.options);
-        Ok(sessions::call(&self.key, async |session: &mut Session| operation(session, context).await)?)
+        Ok(sessions::call(&self.key, async |session: &mut Session| {
+            operation(session, context).await
+        })?)
     }
 }
 
@@ -63,7 +71,8 @@ impl NrLlmRuntime {
     /// Takes the settings; connects when a call first needs the database.
     #[php(defaults(options = Array::EMPTY))]
     fn __construct(connection: &Zval, options: Array) -> PhpResult<Self> {
-        let settings = ConnectionSettings::parse(&convert::connection(connection)?, &convert::defaults())?;
+        let settings =
+            ConnectionSettings::parse(&convert::connection(connection)?, &convert::defaults())?;
         let options = Options::parse(&options.entries())?;
         let key = Key { connection: Arc::new(settings), timeouts: options.timeouts };
         Ok(Self { key, options })
@@ -74,7 +83,9 @@ impl NrLlmRuntime {
         let uid = validate::run_uid(runUid)?;
         let owner = validate::claimed_by(claimedBy.0)?;
         let lease = validate::lease_expires(leaseExpires)?;
-        self.call(async |session, context| claim_queued::claim_queued(session, context, uid, owner, lease).await)
+        self.call(async |session, context| {
+            claim_queued::claim_queued(session, context, uid, owner, lease).await
+        })
     }
 
     /// Renews a lease. False: it is lost.
@@ -82,16 +93,27 @@ impl NrLlmRuntime {
         let uid = validate::run_uid(runUid)?;
         let owner = validate::claimed_by(claimedBy.0)?;
         let lease = validate::lease_expires(leaseExpires)?;
-        self.call(async |session, context| renew_lease::renew_lease(session, context, uid, owner, lease).await)
+        self.call(async |session, context| {
+            renew_lease::renew_lease(session, context, uid, owner, lease).await
+        })
     }
 
     /// Marks the effect of the tool that runs next, and renews the lease. False: it is lost.
-    fn mark_pending_effect(&self, runUid: i64, claimedBy: Text, effect: Text, leaseExpires: i64) -> PhpResult<bool> {
+    fn mark_pending_effect(
+        &self,
+        runUid: i64,
+        claimedBy: Text,
+        effect: Text,
+        leaseExpires: i64,
+    ) -> PhpResult<bool> {
         let uid = validate::run_uid(runUid)?;
         let owner = validate::claimed_by(claimedBy.0)?;
         let effect = validate::effect(effect.0)?;
         let lease = validate::lease_expires(leaseExpires)?;
-        self.call(async |session, context| mark_pending_effect::mark_pending_effect(session, context, uid, owner, effect, lease).await)
+        self.call(async |session, context| {
+            mark_pending_effect::mark_pending_effect(session, context, uid, owner, effect, lease)
+                .await
+        })
     }
 
     /// Puts a run that the caller holds back on the queue.
@@ -113,19 +135,29 @@ impl NrLlmRuntime {
         let uid = validate::run_uid(runUid)?;
         let now = validate::now(now)?;
         let reason = validate::termination_reason(terminationReason.0)?;
-        self.call(async |session, context| dead_letter_stale::dead_letter_stale(session, context, uid, now, reason).await)
+        self.call(async |session, context| {
+            dead_letter_stale::dead_letter_stale(session, context, uid, now, reason).await
+        })
     }
 
     /// What the row says about a lease.
     fn lease_state(&self, runUid: i64, claimedBy: Text) -> PhpResult<&'static str> {
         let uid = validate::run_uid(runUid)?;
         let owner = validate::claimed_by(claimedBy.0)?;
-        self.call(async |session, context| lease_state::lease_state(session, context, uid, owner).await.map(|state| state.as_str()))
+        self.call(async |session, context| {
+            lease_state::lease_state(session, context, uid, owner).await.map(|state| state.as_str())
+        })
     }
 
     /// Renews a lease, and keeps it renewed by a thread until the result is released or destroyed.
     #[php(defaults(leaseSeconds = LEASE_SECONDS, options = Array::EMPTY))]
-    fn keep_lease(&self, runUid: i64, claimedBy: Text, leaseSeconds: i64, options: Array) -> PhpResult<NrLlmLease> {
+    fn keep_lease(
+        &self,
+        runUid: i64,
+        claimedBy: Text,
+        leaseSeconds: i64,
+        options: Array,
+    ) -> PhpResult<NrLlmLease> {
         let uid = validate::run_uid(runUid)?;
         let owner = validate::claimed_by(claimedBy.0)?;
         let keep = KeepOptions::parse(leaseSeconds, &options.entries())?;
@@ -139,7 +171,13 @@ impl NrLlmRuntime {
     }
 
     /// Requeues a failed run that the caller holds, or dead-letters it.
-    fn recover_failure(&self, runUid: i64, claimedBy: Text, error: ThrowableArg, wakeUp: Option<Array>) -> PhpResult<NrLlmRecovery> {
+    fn recover_failure(
+        &self,
+        runUid: i64,
+        claimedBy: Text,
+        error: ThrowableArg,
+        wakeUp: Option<Array>,
+    ) -> PhpResult<NrLlmRecovery> {
         let uid = validate::run_uid(runUid)?;
         let owner = validate::claimed_by(claimedBy.0)?;
         let wake_up = wakeUp.map(|template| convert::wake_up(&template.entries())).transpose()?;
@@ -149,8 +187,17 @@ impl NrLlmRuntime {
             // It called exit(): PHP is on its way out, nothing is decided any more, and nobody sees this answer.
             return Ok(NrLlmRecovery::new(recover_failure::Recovery::LeaseLost, failure));
         }
-        let recovery =
-            self.call(async |session, context| recover_failure::recover_failure(session, context, uid, owner, &failure, wake_up.as_ref()).await)?;
+        let recovery = self.call(async |session, context| {
+            recover_failure::recover_failure(
+                session,
+                context,
+                uid,
+                owner,
+                &failure,
+                wake_up.as_ref(),
+            )
+            .await
+        })?;
         Ok(NrLlmRecovery::new(recovery, failure))
     }
 
@@ -158,31 +205,48 @@ impl NrLlmRuntime {
     #[php(defaults(limit = 50, options = Array::EMPTY))]
     fn reap(&self, limit: i64, now: Option<i64>, options: Array) -> PhpResult<NrLlmReapReport> {
         let request = Request::parse(limit, now, &options.entries())?;
-        let report = self.call(async |session, context| reap::reap(session, context, &request).await)?;
+        let report =
+            self.call(async |session, context| reap::reap(session, context, &request).await)?;
         Ok(NrLlmReapReport::new(report))
     }
 
     /// Settles a requeued run whose wake-up could not be sent.
-    fn fail_undispatched(&self, runUid: i64, requeueCount: i64, error: ThrowableArg) -> PhpResult<bool> {
+    fn fail_undispatched(
+        &self,
+        runUid: i64,
+        requeueCount: i64,
+        error: ThrowableArg,
+    ) -> PhpResult<bool> {
         let uid = validate::run_uid(runUid)?;
         let count = validate::requeue_count(requeueCount)?;
         let error_class = throwable::error_class(&error);
-        self.call(async |session, context| fail_undispatched::fail_undispatched(session, context, uid, count, &error_class).await)
+        self.call(async |session, context| {
+            fail_undispatched::fail_undispatched(session, context, uid, count, &error_class).await
+        })
     }
 
     /// Claims the waking of queued runs that nothing woke.
     #[php(defaults(limit = 50))]
-    fn stranded_runs(&self, olderThanSeconds: i64, limit: i64, now: Option<i64>, wakeUp: Option<Array>) -> PhpResult<ZBox<ZendHashTable>> {
+    fn stranded_runs(
+        &self,
+        olderThanSeconds: i64,
+        limit: i64,
+        now: Option<i64>,
+        wakeUp: Option<Array>,
+    ) -> PhpResult<ZBox<ZendHashTable>> {
         let request = stranded_runs::Request {
             older_than_seconds: validate::age_seconds("olderThanSeconds", olderThanSeconds)?,
             limit: validate::limit(limit)?,
             now: now.map(validate::now).transpose()?,
             wake_up: wakeUp.map(|template| convert::wake_up(&template.entries())).transpose()?,
         };
-        let runs = self.call(async |session, context| stranded_runs::stranded_runs(session, context, &request).await)?;
+        let runs = self.call(async |session, context| {
+            stranded_runs::stranded_runs(session, context, &request).await
+        })?;
         let mut list = Builder::with_capacity(runs.len());
         for run in runs {
-            let row = queued_run(5, run.uid, &run.uuid, run.requeue_count, run.queued_seconds)?.set("wokenUp", run.woken_up)?;
+            let row = queued_run(5, run.uid, &run.uuid, run.requeue_count, run.queued_seconds)?
+                .set("wokenUp", run.woken_up)?;
             list.push(row.finish())?;
         }
         Ok(list.finish())
@@ -193,10 +257,14 @@ impl NrLlmRuntime {
     fn due_runs(&self, limit: i64, now: Option<i64>) -> PhpResult<ZBox<ZendHashTable>> {
         let limit = validate::limit(limit)?;
         let now = now.map(validate::now).transpose()?;
-        let runs = self.call(async |session, context| due_runs::due_runs(session, context, limit, now).await)?;
+        let runs = self.call(async |session, context| {
+            due_runs::due_runs(session, context, limit, now).await
+        })?;
         let mut list = Builder::with_capacity(runs.len());
         for run in runs {
-            list.push(queued_run(4, run.uid, &run.uuid, run.requeue_count, run.queued_seconds)?.finish())?;
+            list.push(
+                queued_run(4, run.uid, &run.uuid, run.requeue_count, run.queued_seconds)?.finish(),
+            )?;
         }
         Ok(list.finish())
     }
@@ -211,7 +279,8 @@ impl NrLlmRuntime {
     fn status(&self, now: Option<i64>, since: Option<i64>) -> PhpResult<ZBox<ZendHashTable>> {
         let now = now.map(validate::now).transpose()?;
         let since = since.map(validate::since).transpose()?;
-        let report = self.call(async |session, context| status::status(session, context, now, since).await)?;
+        let report =
+            self.call(async |session, context| status::status(session, context, now, since).await)?;
         let mut counts = Builder::with_capacity(report.counts.len());
         for (name, count) in &report.counts {
             counts = counts.set(name, int(*count))?;
@@ -238,7 +307,8 @@ impl NrLlmRuntime {
 
     /// The identity of this process for a segment.
     fn identity(segment: Text) -> PhpResult<String> {
-        let segment = std::str::from_utf8(segment.0).map_err(|_| validate::ArgumentError::new("segment", "must be printable ASCII"))?;
+        let segment = std::str::from_utf8(segment.0)
+            .map_err(|_| validate::ArgumentError::new("segment", "must be printable ASCII"))?;
         Ok(owner_name::of_this_process(segment)?)
     }
 
@@ -246,7 +316,11 @@ impl NrLlmRuntime {
     fn backoff_ms(requeueCount: i64) -> PhpResult<i64> {
         // Any count has a backoff, also one that no row can hold.
         let count = validate::requeue_count(requeueCount.min(i64::from(u32::MAX)))?;
-        Ok(int(backoff::backoff_ms(count, backoff::REQUEUE_BACKOFF_MS, backoff::REQUEUE_BACKOFF_CAP_MS)))
+        Ok(int(backoff::backoff_ms(
+            count,
+            backoff::REQUEUE_BACKOFF_MS,
+            backoff::REQUEUE_BACKOFF_CAP_MS,
+        )))
     }
 
     /// Closes the connection; the next call opens a new one.
@@ -260,7 +334,13 @@ impl NrLlmRuntime {
 }
 
 /// What is told of a queued run.
-fn queued_run(fields: usize, uid: u64, uuid: &str, requeue_count: u32, queued_seconds: i64) -> PhpResult<Builder> {
+fn queued_run(
+    fields: usize,
+    uid: u64,
+    uuid: &str,
+    requeue_count: u32,
+    queued_seconds: i64,
+) -> PhpResult<Builder> {
     Builder::with_capacity(fields)
         .set("uid", int(uid))?
         .set("uuid", uuid)?
@@ -272,7 +352,8 @@ impl NrLlmRuntime {
     /// The settings without the password, for `status()`.
     fn settings(&self) -> PhpResult<ZBox<ZendHashTable>> {
         let connection = &self.key.connection;
-        let milliseconds = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        let milliseconds =
+            |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
         Ok(Builder::with_capacity(12)
             .set("endpoint", connection.endpoint.to_string())?
             .set("user", connection.user.as_str())?

@@ -42,7 +42,14 @@ pub(super) fn mark_once() {
         if let Some(constructor) = entry.constructor.as_mut() {
             let name = ZendStr::new_interned("SensitiveParameter", true).into_raw();
             // Offset 0 is the function itself, 1 its first parameter.
-            zend_add_attribute(&raw mut constructor.common.attributes, name, 0, ZEND_ATTRIBUTE_PERSISTENT, 1, 0);
+            zend_add_attribute(
+                &raw mut constructor.common.attributes,
+                name,
+                0,
+                ZEND_ATTRIBUTE_PERSISTENT,
+                1,
+                0,
+            );
         }
     }
 }

@@ -5,8 +5,9 @@ use std::ptr::{self, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ext_php_rs::ffi::{
-    ZEND_ACC_LINKED, ZEND_ACC_PRIVATE, ZEND_ACC_PUBLIC, ZEND_ACC_STATIC, executor_globals, zend_call_known_function, zend_class_entry,
-    zend_function, zend_hash_find, zend_hash_str_find, zend_property_info, zend_string,
+    ZEND_ACC_LINKED, ZEND_ACC_PRIVATE, ZEND_ACC_PUBLIC, ZEND_ACC_STATIC, executor_globals,
+    zend_call_known_function, zend_class_entry, zend_function, zend_hash_find, zend_hash_str_find,
+    zend_property_info, zend_string,
 };
 use ext_php_rs::types::{ZendHashTable, ZendObject, ZendStr, Zval};
 use ext_php_rs::zend::{ClassEntry, ce};
@@ -24,7 +25,8 @@ struct Name {
 }
 
 static NAMES: [Name; KnownType::ALL.len()] =
-    [const { Name { key: AtomicPtr::new(null_mut()), found: AtomicPtr::new(null_mut()) } }; KnownType::ALL.len()];
+    [const { Name { key: AtomicPtr::new(null_mut()), found: AtomicPtr::new(null_mut()) } };
+        KnownType::ALL.len()];
 
 /// Interns the names, at module start.
 pub(super) fn prepare() {
@@ -58,7 +60,9 @@ impl Name {
         }
         // SAFETY: an interned string that lives as long as the module; the table maps names to class entries, which live as long as the
         // request, and is used on the PHP thread during one.
-        let class: &ClassEntry = unsafe { zend_hash_find(loaded, key).as_ref()?.value.ptr.cast::<ClassEntry>().as_ref()? };
+        let class: &ClassEntry = unsafe {
+            zend_hash_find(loaded, key).as_ref()?.value.ptr.cast::<ClassEntry>().as_ref()?
+        };
         // One that is still being put together is no type yet.
         if class.ce_flags & ZEND_ACC_LINKED == 0 {
             return None;
@@ -101,7 +105,10 @@ impl Throwable for Object {
             None => property(last.object()?, "error")?,
         };
         let error = error.dereference();
-        error.object().filter(|object| object.instance_of(ce::throwable())).map(|_| Self(error.shallow_clone()))
+        error
+            .object()
+            .filter(|object| object.instance_of(ce::throwable()))
+            .map(|_| Self(error.shallow_clone()))
     }
 }
 
@@ -125,7 +132,8 @@ fn property<'a>(object: &'a ZendObject, name: &str) -> Option<&'a Zval> {
             .as_ref()
             .and_then(|found| found.value.ptr.cast::<zend_property_info>().as_ref())
     };
-    let hidden = declared.is_some_and(|info| info.flags & ZEND_ACC_PRIVATE != 0 && !ptr::eq(info.ce, class));
+    let hidden =
+        declared.is_some_and(|info| info.flags & ZEND_ACC_PRIVATE != 0 && !ptr::eq(info.ce, class));
     if (declared.is_none() || hidden)
         && let Some(value) = added(object, name)
     {
@@ -133,8 +141,11 @@ fn property<'a>(object: &'a ZendObject, name: &str) -> Option<&'a Zval> {
     }
     let info = declared?;
     let offset = usize::try_from(info.offset).ok()?;
-    let place = offset.checked_sub(std::mem::offset_of!(ZendObject, properties_table))? / size_of::<Zval>();
-    if info.flags & ZEND_ACC_STATIC != 0 || place >= usize::try_from(class.default_properties_count).ok()? {
+    let place =
+        offset.checked_sub(std::mem::offset_of!(ZendObject, properties_table))? / size_of::<Zval>();
+    if info.flags & ZEND_ACC_STATIC != 0
+        || place >= usize::try_from(class.default_properties_count).ok()?
+    {
         return None;
     }
     // SAFETY: a slot's offset is relative to the object, which has as many slots as its class says. A virtual property's is none of them.
@@ -144,7 +155,10 @@ fn property<'a>(object: &'a ZendObject, name: &str) -> Option<&'a Zval> {
 /// A property that no class declares.
 fn added<'a>(object: &'a ZendObject, name: &str) -> Option<&'a Zval> {
     // SAFETY: null, or the object's own table, which lives as long as the object and is not changed while it is looked at.
-    let value = unsafe { zend_hash_str_find(object.properties.as_ref()?, name.as_ptr().cast(), name.len()).as_ref()? };
+    let value = unsafe {
+        zend_hash_str_find(object.properties.as_ref()?, name.as_ptr().cast(), name.len())
+            .as_ref()?
+    };
     // The table may name the slots of declared ones too.
     (!value.is_indirect()).then(|| value.dereference())
 }
@@ -160,7 +174,11 @@ fn call_public(object: &ZendObject, lower_name: &str) -> Option<Zval> {
     // SAFETY: the function table maps lower-case names to functions, which live as long as their class; the object is alive during
     // the call. No guard or lock is held here: the callee may bail out.
     unsafe {
-        let found = zend_hash_str_find(&raw const class.function_table, lower_name.as_ptr().cast(), lower_name.len());
+        let found = zend_hash_str_find(
+            &raw const class.function_table,
+            lower_name.as_ptr().cast(),
+            lower_name.len(),
+        );
         let function = found.as_ref()?.value.ptr.cast::<zend_function>();
         let flags = (*function).common.fn_flags;
         if flags & ZEND_ACC_PUBLIC == 0 || flags & ZEND_ACC_STATIC != 0 {
@@ -209,12 +227,16 @@ fn clear_exception() {
 
 /// The failure that a throwable is: its classification, and its class as `error_class` keeps it.
 pub(super) fn failure(error: &ThrowableArg<'_>) -> Failure {
-    Failure { classification: failure::classify(Object(error.0.shallow_clone())), error_class: error_class(error) }
+    Failure {
+        classification: failure::classify(Object(error.0.shallow_clone())),
+        error_class: error_class(error),
+    }
 }
 
 /// The name of a throwable's class as `error_class` keeps it.
 pub(super) fn error_class(error: &ThrowableArg<'_>) -> String {
     // SAFETY: a class entry of a live object has a name.
-    let name = error.0.object().and_then(|object| unsafe { object.get_class_entry().name.as_ref() });
+    let name =
+        error.0.object().and_then(|object| unsafe { object.get_class_entry().name.as_ref() });
     failure::error_class(name.map(ZendStr::as_bytes).unwrap_or_default())
 }

@@ -79,15 +79,21 @@ impl<T: Send + Sync> PerProcess<T> {
     }
 
     /// That of the calling process, made where it has none.
-    pub(crate) fn get_or_make<E>(&self, make: impl Fn(Process) -> Result<T, E>) -> Result<&'static T, E> {
+    pub(crate) fn get_or_make<E>(
+        &self,
+        make: impl Fn(Process) -> Result<T, E>,
+    ) -> Result<&'static T, E> {
         let this = Process::this();
         loop {
             let current = self.0.load(Ordering::Acquire);
-            if let Some((_, value)) = Self::published(current).filter(|(process, _)| *process == this) {
+            if let Some((_, value)) =
+                Self::published(current).filter(|(process, _)| *process == this)
+            {
                 return Ok(value);
             }
             let fresh = Box::into_raw(Box::new((this, make(this)?)));
-            if self.0.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            if self.0.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire).is_err()
+            {
                 // SAFETY: another thread was faster, `fresh` was published nowhere.
                 drop(unsafe { Box::from_raw(fresh) });
             }
@@ -116,19 +122,27 @@ mod tests {
         assert_eq!(this, Process::this());
         let child = Process { generation: this.generation.wrapping_add(1), ..this };
         let bare = Process { pid: this.pid + 1, ..this };
-        assert!(child != this && bare != this && child.number() != this.number() && bare.number() != this.number());
+        assert!(
+            child != this
+                && bare != this
+                && child.number() != this.number()
+                && bare.number() != this.number()
+        );
         assert_ne!(this.number(), 0);
     }
 
     #[test]
     fn what_a_process_has_made_is_its_own_and_made_once() {
         static OWN: PerProcess<u32> = PerProcess::new();
-        let make = |number| OWN.get_or_make(|process| if process.pid() == 0 { Err(()) } else { Ok(number) });
+        let make = |number| {
+            OWN.get_or_make(|process| if process.pid() == 0 { Err(()) } else { Ok(number) })
+        };
         assert_eq!(OWN.get(), None);
         assert_eq!(OWN.get_or_make(|_| Err("no")), Err("no"));
         assert_eq!((OWN.get(), make(7), make(8), OWN.get()), (None, Ok(&7), Ok(&7), Some(&7)));
         // As a child finds it.
-        let parent = Process { generation: Process::this().generation.wrapping_sub(1), ..Process::this() };
+        let parent =
+            Process { generation: Process::this().generation.wrapping_sub(1), ..Process::this() };
         OWN.0.store(Box::into_raw(Box::new((parent, 9))), Ordering::Release);
         assert_eq!((OWN.get(), make(10), OWN.get()), (None, Ok(&10), Some(&10)));
     }

@@ -1,8 +1,8 @@
 //! Identities of this process: the same for a segment as long as the process lives, another after a fork (rule 5).
 
 use super::fork::PerProcess;
-use crate::domain::validate::ArgumentError;
 use crate::domain::owner;
+use crate::domain::validate::ArgumentError;
 
 /// The process id, and the nonce that makes it unique.
 static UNIQUE: PerProcess<(u32, String)> = PerProcess::new();
@@ -15,7 +15,9 @@ static UNIQUE: PerProcess<(u32, String)> = PerProcess::new();
 pub fn of_this_process(segment: &str) -> Result<String, ArgumentError> {
     let (pid, nonce) = UNIQUE.get_or_make(|process| {
         // The kernel's randomness and not a generator of ours: a generator's state would be shared by forked processes.
-        let random = getrandom::u64().map_err(|error| ArgumentError::new("segment", format!("no randomness for an identity: {error}")))?;
+        let random = getrandom::u64().map_err(|error| {
+            ArgumentError::new("segment", format!("no randomness for an identity: {error}"))
+        })?;
         Ok((process.pid(), format!("{random:016x}")))
     })?;
     owner::identity(segment, &hostname(), *pid, nonce)

@@ -9,11 +9,11 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::fork::PerProcess;
 use super::signals::start_masked;
-use crate::error::{Error, Fate, Result};
+use crate::config::connection::ConnectionSettings;
 use crate::config::options::Timeouts;
 use crate::db::dns::Resolver;
 use crate::db::session::Session;
-use crate::config::connection::ConnectionSettings;
+use crate::error::{Error, Fate, Result};
 
 /// How long an orderly goodbye may take. It is one small packet into a socket's buffer: no reply is waited for.
 pub(crate) const GOODBYE: Duration = Duration::from_millis(50);
@@ -71,7 +71,9 @@ fn slot(key: &Key) -> Result<Arc<Slot>> {
         return Ok(Arc::clone(slot));
     }
     let runtime = new_runtime()?;
-    let session = Session::new(Arc::clone(&key.connection), key.timeouts).with_resolver(Arc::clone(&registry.resolver)).alone();
+    let session = Session::new(Arc::clone(&key.connection), key.timeouts)
+        .with_resolver(Arc::clone(&registry.resolver))
+        .alone();
     let slot = Arc::new(Slot { key: key.clone(), inner: Mutex::new(Inner { runtime, session }) });
     slots.push(Arc::clone(&slot));
     Ok(slot)
@@ -79,12 +81,13 @@ fn slot(key: &Key) -> Result<Arc<Slot>> {
 
 /// A runtime that has no thread of its own.
 pub(crate) fn new_runtime() -> Result<Runtime> {
-    Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .max_blocking_threads(1)
-        .build()
-        .map_err(|error| Error::connection(format!("cannot set up the event loop: {error}; check the limit of open files")))
+    Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(1).build().map_err(
+        |error| {
+            Error::connection(format!(
+                "cannot set up the event loop: {error}; check the limit of open files"
+            ))
+        },
+    )
 }
 
 /// Runs one operation on the session for `key`, connecting if need be.

@@ -8,7 +8,10 @@ use std::io;
 /// # Errors
 ///
 /// As [`std::thread::Builder::spawn`].
-pub fn spawn_masked<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + 'static) -> io::Result<std::thread::JoinHandle<T>> {
+pub fn spawn_masked<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<std::thread::JoinHandle<T>> {
     let _mask = Masked::block()?;
     std::thread::Builder::new().name(name.to_owned()).spawn(body)
 }
@@ -30,7 +33,15 @@ impl Masked {
             let mut all: libc::sigset_t = std::mem::zeroed();
             let mut before: libc::sigset_t = std::mem::zeroed();
             libc::sigfillset(&raw mut all);
-            for fault in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT, libc::SIGTRAP, libc::SIGSYS] {
+            for fault in [
+                libc::SIGSEGV,
+                libc::SIGBUS,
+                libc::SIGFPE,
+                libc::SIGILL,
+                libc::SIGABRT,
+                libc::SIGTRAP,
+                libc::SIGSYS,
+            ] {
                 libc::sigdelset(&raw mut all, fault);
             }
             match libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) {

@@ -35,7 +35,11 @@ fn the_committed_header_is_what_the_sources_make() {
             std::fs::write(&place, &generated).unwrap();
         }
         let committed = std::fs::read_to_string(&place).unwrap_or_default();
-        assert!(committed == generated, "{} is out of date: run this test with NRLLM_WRITE_HEADER=1", place.display());
+        assert!(
+            committed == generated,
+            "{} is out of date: run this test with NRLLM_WRITE_HEADER=1",
+            place.display()
+        );
     }
 }
 
@@ -48,7 +52,8 @@ fn the_header_has_no_preprocessor_lines() {
 #[test]
 fn the_header_names_every_function_of_the_library() {
     let mut exported = Vec::new();
-    for file in std::fs::read_dir(top().join("src/ffi")).unwrap().map(|entry| entry.unwrap().path()) {
+    for file in std::fs::read_dir(top().join("src/ffi")).unwrap().map(|entry| entry.unwrap().path())
+    {
         if file.extension().is_some_and(|extension| extension == "rs") {
             exported.extend(functions(&file));
         }

@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-use nrllm_runtime::domain::validate;
+use nrllm_runtime::config::connection::{ConnectionSettings, Defaults};
+use nrllm_runtime::config::options::{Options, TableName};
+use nrllm_runtime::config::value::{Input, Key};
+use nrllm_runtime::db::server::ServerCapabilities;
 use nrllm_runtime::domain::backoff::{Backoff, backoff_ms};
 use nrllm_runtime::domain::failure::error_class;
 use nrllm_runtime::domain::owner::identity;
+use nrllm_runtime::domain::validate;
 use nrllm_runtime::error::Kind;
-use nrllm_runtime::config::value::{Input, Key};
-use nrllm_runtime::config::options::{Options, TableName};
 use nrllm_runtime::ops::outbox::WakeUp;
-use nrllm_runtime::db::server::ServerCapabilities;
-use nrllm_runtime::config::connection::{ConnectionSettings, Defaults};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -88,7 +88,8 @@ fn key() -> impl Strategy<Value = Key> {
 }
 
 fn entries() -> impl Strategy<Value = Vec<(Key, Input)>> {
-    let value = leaf().prop_recursive(2, 12, 4, |inner| vec((key(), inner), 0..4).prop_map(Input::Map));
+    let value =
+        leaf().prop_recursive(2, 12, 4, |inner| vec((key(), inner), 0..4).prop_map(Input::Map));
     vec((key(), value), 0..8)
 }
 

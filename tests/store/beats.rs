@@ -1,8 +1,8 @@
 //! The keeper's beats, as statements.
 
+use nrllm_runtime::config::options::{Clock, Options};
 use nrllm_runtime::ops::heartbeat::{Beat, End, beat};
 use nrllm_runtime::ops::lease_state::LeaseState;
-use nrllm_runtime::config::options::{Clock, Options};
 
 use crate::subject::Subject;
 use crate::support::database::{Database, Run};
@@ -12,7 +12,9 @@ const OWNER: &str = "worker:web-01:4711:c0ffee";
 fn sent(subject: &mut Subject, uid: i64, owner: &str, seconds: i64, end: End) -> Beat {
     let options = subject.options.clone();
     let uid = u64::try_from(uid).unwrap();
-    subject.run(async |session, _| beat(session, &options, uid, owner, seconds, end, || true).await).unwrap()
+    subject
+        .run(async |session, _| beat(session, &options, uid, owner, seconds, end, || true).await)
+        .unwrap()
 }
 
 fn lease(database: &mut Database, uid: i64) -> i64 {
@@ -56,5 +58,8 @@ fn p16_a_refused_beat_says_why_and_writes_nothing() {
         assert_eq!(sent(&mut subject, uid, OWNER, 60, End::NeverEarlier), Beat::NotOwner(state));
         assert_eq!(database.row(uid), before, "{state:?}");
     }
-    assert_eq!(sent(&mut subject, 4_000_000_000, OWNER, 60, End::NeverEarlier), Beat::NotOwner(LeaseState::Gone));
+    assert_eq!(
+        sent(&mut subject, 4_000_000_000, OWNER, 60, End::NeverEarlier),
+        Beat::NotOwner(LeaseState::Gone)
+    );
 }

@@ -44,7 +44,9 @@ fn mixed_load(key: bool) {
     let in_php = |work: &mut dyn FnMut() -> Result<Done, Error>| loop {
         match work() {
             Ok(done) => return done.affected,
-            Err(error) if key && refused_with(&error, 1213) => drop(deadlocks_of_php.fetch_add(1, Ordering::Relaxed)),
+            Err(error) if key && refused_with(&error, 1213) => {
+                drop(deadlocks_of_php.fetch_add(1, Ordering::Relaxed))
+            }
             Err(error) => panic!("PHP meets {error}"),
         }
     };
@@ -85,15 +87,24 @@ fn mixed_load(key: bool) {
                         } else {
                             subject.renew(uid, &owner, lease).unwrap()
                         };
-                        assert!(held, "a beat of {owner} on run {uid} was lost while its lease was good");
+                        assert!(
+                            held,
+                            "a beat of {owner} on run {uid} was lost while its lease was good"
+                        );
                         tally.beats.fetch_add(1, Ordering::Relaxed);
                     }
                     if round % 4 == 0 {
-                        assert!(subject.requeue(uid, &owner).unwrap(), "{owner} gives run {uid} back");
+                        assert!(
+                            subject.requeue(uid, &owner).unwrap(),
+                            "{owner} gives run {uid} back"
+                        );
                         tally.requeued.fetch_add(1, Ordering::Relaxed);
                     } else {
                         // The worker dies, and its lease runs out.
-                        assert!(subject.renew(uid, &owner, now - 5).unwrap(), "the last beat of {owner} on run {uid}");
+                        assert!(
+                            subject.renew(uid, &owner, now - 5).unwrap(),
+                            "the last beat of {owner} on run {uid}"
+                        );
                         tally.crashed.fetch_add(1, Ordering::Relaxed);
                     }
                 }
@@ -111,7 +122,12 @@ fn mixed_load(key: bool) {
                     subject.time = unix_time();
                     let report = subject.reap(&request(20)).unwrap();
                     assert!(report.dead_lettered.is_empty(), "{report:?}");
-                    reaped.lock().unwrap().extend(report.requeued.iter().map(|entry| (entry.uid, entry.requeue_count, entry.confirmed)));
+                    reaped.lock().unwrap().extend(
+                        report
+                            .requeued
+                            .iter()
+                            .map(|entry| (entry.uid, entry.requeue_count, entry.confirmed)),
+                    );
                 }
             });
         }
@@ -121,11 +137,13 @@ fn mixed_load(key: bool) {
             while !over.load(Ordering::Acquire) {
                 let now = unix_time();
                 for uid in php.stale(now, 5).unwrap() {
-                    php_reaped.fetch_add(in_php(&mut || php.requeue_stale(uid, now)), Ordering::Relaxed);
+                    php_reaped
+                        .fetch_add(in_php(&mut || php.requeue_stale(uid, now)), Ordering::Relaxed);
                 }
             }
         });
-        let results: Vec<_> = workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        let results: Vec<_> =
+            workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
         over.store(true, Ordering::Release);
         assert!(results.iter().all(Result::is_ok), "every worker came through");
     });
@@ -136,7 +154,9 @@ fn mixed_load(key: bool) {
     subject.time = unix_time();
     let rest = subject.reap(&request(1_000)).unwrap();
     let mut reaped = reaped.into_inner().unwrap();
-    reaped.extend(rest.requeued.iter().map(|entry| (entry.uid, entry.requeue_count, entry.confirmed)));
+    reaped.extend(
+        rest.requeued.iter().map(|entry| (entry.uid, entry.requeue_count, entry.confirmed)),
+    );
 
     let crashed = tally.crashed.load(Ordering::Relaxed);
     let by_hand = tally.requeued.load(Ordering::Relaxed);
@@ -149,11 +169,17 @@ fn mixed_load(key: bool) {
     assert!(reaped.iter().all(|(_, _, confirmed)| !confirmed));
     let mut states: Vec<(u64, u32)> = reaped.iter().map(|(uid, count, _)| (*uid, *count)).collect();
     states.sort_unstable();
-    assert!(states.windows(2).all(|pair| pair[0] != pair[1]), "no run was handled twice in one state");
+    assert!(
+        states.windows(2).all(|pair| pair[0] != pair[1]),
+        "no run was handled twice in one state"
+    );
     assert_eq!(reaped.len() as u64 + by_php, crashed, "every crash was handled exactly once");
     let counted = database.client().number("SELECT SUM(requeue_count) FROM tx_nrllm_agentrun");
     assert_eq!(counted as u64, crashed + by_hand, "and counted exactly once");
-    assert_eq!(database.client().number("SELECT COUNT(*) FROM tx_nrllm_agentrun WHERE status <> 'queued'"), 0);
+    assert_eq!(
+        database.client().number("SELECT COUNT(*) FROM tx_nrllm_agentrun WHERE status <> 'queued'"),
+        0
+    );
     if server.is_mariadb() && !key {
         assert_eq!(server.global_status("Innodb_deadlocks"), 0);
     }

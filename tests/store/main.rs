@@ -1,7 +1,13 @@
 //! The store on a real server: one module a topic, one server for all of them.
 
 // A test says what went wrong by panicking, and shares its helpers freely.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, unreachable_pub)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    unreachable_pub
+)]
 
 #[path = "../support/mod.rs"]
 mod support;

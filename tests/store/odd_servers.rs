@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nrllm_runtime::config::connection::{ConnectionSettings, Defaults};
+use nrllm_runtime::config::options::Options;
+use nrllm_runtime::config::value::{Input, Key};
 use nrllm_runtime::domain::failure::FailureClass;
 use nrllm_runtime::error::Kind;
-use nrllm_runtime::config::value::{Input, Key};
-use nrllm_runtime::config::options::Options;
 use nrllm_runtime::ops::recover_failure::Recovery;
-use nrllm_runtime::config::connection::{ConnectionSettings, Defaults};
 
 use crate::subject::{LEASE, NOW, Subject, error_of, request};
 use crate::support::PATIENCE;
@@ -31,8 +31,11 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 /// Everything that a worker and a reaper do, once.
 fn all_operations(database: &mut Database, subject: &mut Subject) {
     let queued = database.insert_all(&vec![Run::queued(); 3]);
-    let stale =
-        database.insert_all(&[Run::running("dead", 5), Run::running("dead", 6).requeued(3), Run::running("dead", 7).without_request()]);
+    let stale = database.insert_all(&[
+        Run::running("dead", 5),
+        Run::running("dead", 6).requeued(3),
+        Run::running("dead", 7).without_request(),
+    ]);
     for uid in &queued {
         assert!(subject.claim(*uid, OWNER, LEASE).unwrap());
         assert!(subject.renew(*uid, OWNER, LEASE + 1).unwrap());
@@ -40,11 +43,20 @@ fn all_operations(database: &mut Database, subject: &mut Subject) {
         assert_eq!(subject.lease_state(*uid, OWNER).unwrap(), "held");
     }
     assert!(subject.requeue(queued[0], OWNER).unwrap());
-    assert!(matches!(subject.recover(queued[1], OWNER, FailureClass::RateLimit, "E").unwrap(), Recovery::Requeued { .. }));
-    assert!(matches!(subject.recover(queued[2], OWNER, FailureClass::Auth, "E").unwrap(), Recovery::DeadLettered { .. }));
+    assert!(matches!(
+        subject.recover(queued[1], OWNER, FailureClass::RateLimit, "E").unwrap(),
+        Recovery::Requeued { .. }
+    ));
+    assert!(matches!(
+        subject.recover(queued[2], OWNER, FailureClass::Auth, "E").unwrap(),
+        Recovery::DeadLettered { .. }
+    ));
     let report = subject.reap_all(50);
     assert_eq!((report.requeued.len(), report.dead_lettered.len()), (1, 2));
-    assert!(!subject.requeue_stale(stale[0], NOW).unwrap() && !subject.dead_letter_stale(stale[0], NOW, "x").unwrap());
+    assert!(
+        !subject.requeue_stale(stale[0], NOW).unwrap()
+            && !subject.dead_letter_stale(stale[0], NOW, "x").unwrap()
+    );
     let uuid = database.get(queued[0], "uuid");
     assert!(subject.cancel(&uuid).unwrap());
     assert!(!subject.fail_undispatched(queued[0], 1, "E").unwrap());
@@ -149,9 +161,17 @@ impl Certificates {
     }
 
     fn openssl(&self, arguments: &str) {
-        let output = Command::new("openssl").args(arguments.split(' ')).current_dir(&self.folder).stdin(Stdio::null()).output();
+        let output = Command::new("openssl")
+            .args(arguments.split(' '))
+            .current_dir(&self.folder)
+            .stdin(Stdio::null())
+            .output();
         let output = output.expect("openssl is needed for the tests of TLS");
-        assert!(output.status.success(), "openssl {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "openssl {arguments}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 
     fn path(&self, file: &str) -> String {
@@ -192,7 +212,10 @@ fn over_tls(endpoint: &Endpoint, database: &Database, ca: &str, flags: i64) -> S
         (key("ssl_ca"), text(ca)),
         (key("driverOptions"), Input::Map(vec![(key("flags"), Input::Int(flags))])),
     ]);
-    Subject::of(ConnectionSettings::parse(&input, &Defaults::default()).unwrap(), Options::default())
+    Subject::of(
+        ConnectionSettings::parse(&input, &Defaults::default()).unwrap(),
+        Options::default(),
+    )
 }
 
 #[test]
@@ -209,8 +232,14 @@ fn p22_tls_with_a_private_authority_and_with_a_wrong_one() {
     all_operations(&mut database, &mut right);
 
     let before = database.row(uid);
-    for (why, ca) in [("another authority", certificates.path("other.pem")), ("the system's authorities", String::new())] {
-        let error = error_of(Kind::Connection, over_tls(endpoint, &database, &ca, MYSQLI_CLIENT_SSL).renew(uid, OWNER, LEASE + 2));
+    for (why, ca) in [
+        ("another authority", certificates.path("other.pem")),
+        ("the system's authorities", String::new()),
+    ] {
+        let error = error_of(
+            Kind::Connection,
+            over_tls(endpoint, &database, &ca, MYSQLI_CLIENT_SSL).renew(uid, OWNER, LEASE + 2),
+        );
         assert!(error.message.to_lowercase().contains("certificate"), "{why}: {error}");
         assert!(!error.message.contains(&endpoint.password), "{why}: {error}");
     }
@@ -230,7 +259,8 @@ fn p22_tls_for_another_name_is_refused() {
     let server = certificates.server("server");
     let mut database = Database::on(&server, &Shape::default());
     let uid = database.insert(&Run::running(OWNER, LEASE));
-    let mut subject = over_tls(server.endpoint(), &database, &certificates.path("ca.pem"), MYSQLI_CLIENT_SSL);
+    let mut subject =
+        over_tls(server.endpoint(), &database, &certificates.path("ca.pem"), MYSQLI_CLIENT_SSL);
     let error = error_of(Kind::Connection, subject.renew(uid, OWNER, LEASE + 1));
     assert!(error.message.to_lowercase().contains("certificate"), "{error}");
     assert_eq!(database.get(uid, "lease_expires"), LEASE.to_string());

@@ -1,8 +1,8 @@
 //! Who owns a run: rules 1 to 3, and the operations of one lease with every column compared.
 
 use nrllm_runtime::domain::failure::FailureClass;
-use nrllm_runtime::ops::heartbeat;
 use nrllm_runtime::error::Kind;
+use nrllm_runtime::ops::heartbeat;
 
 use crate::subject::{LEASE, NOW, Subject, error_of};
 use crate::support::client::Client;
@@ -14,7 +14,8 @@ use crate::support::server::{Server, shared, wants_mysql};
 const OWNER: &str = "worker:web-01:4711:c0ffee";
 
 const INFOS: [Info; 3] = [Info::Keep, Info::Translate, Info::Drop];
-const MODES: [FoundRows; 4] = [FoundRows::AsAsked, FoundRows::On, FoundRows::Off, FoundRows::Flipped];
+const MODES: [FoundRows; 4] =
+    [FoundRows::AsAsked, FoundRows::On, FoundRows::Off, FoundRows::Flipped];
 
 #[test]
 fn claim_writes_owner_lease_and_times_and_nothing_else() {
@@ -26,11 +27,20 @@ fn claim_writes_owner_lease_and_times_and_nothing_else() {
     let now = NOW.to_string();
     let expected = changed(
         &before,
-        &[("status", "running"), ("claimed_by", OWNER), ("lease_expires", &LEASE.to_string()), ("started_at", &now), ("tstamp", &now)],
+        &[
+            ("status", "running"),
+            ("claimed_by", OWNER),
+            ("lease_expires", &LEASE.to_string()),
+            ("started_at", &now),
+            ("tstamp", &now),
+        ],
     );
     assert_row(&database.row(uid), &expected, "a claim");
     assert!(!subject.claim(uid, "worker:other", LEASE + 1).unwrap(), "somebody has it");
-    assert!(!subject.claim(uid, OWNER, LEASE + 1).unwrap(), "and it is not queued, not even for its owner");
+    assert!(
+        !subject.claim(uid, OWNER, LEASE + 1).unwrap(),
+        "and it is not queued, not even for its owner"
+    );
     assert_row(&database.row(uid), &expected, "a claim that came too late");
 }
 
@@ -38,14 +48,25 @@ fn claim_writes_owner_lease_and_times_and_nothing_else() {
 fn only_queued_runs_can_be_claimed() {
     let mut database = Database::new();
     let mut subject = Subject::on(&database);
-    for status in ["running", "waiting_for_approval", "waiting_for_input", "completed", "failed", "cancelled", "some_later_status"] {
+    for status in [
+        "running",
+        "waiting_for_approval",
+        "waiting_for_input",
+        "completed",
+        "failed",
+        "cancelled",
+        "some_later_status",
+    ] {
         let uid = database.insert(&Run::in_status(status));
         let before = database.row(uid);
         assert!(!subject.claim(uid, OWNER, LEASE).unwrap(), "{status}");
         assert_row(&database.row(uid), &before, status);
     }
     assert!(!subject.claim(4_000_000_000, OWNER, LEASE).unwrap(), "no such run");
-    assert!(!subject.claim(i64::MAX, OWNER, LEASE).unwrap(), "no such run, beyond the column's range");
+    assert!(
+        !subject.claim(i64::MAX, OWNER, LEASE).unwrap(),
+        "no such run, beyond the column's range"
+    );
 }
 
 #[test]
@@ -58,7 +79,9 @@ fn of_two_claims_one_wins() {
                 let (mut subject, uids) = (Subject::on(&database), uids.clone());
                 scope.spawn(move || {
                     let owner = format!("worker:{number}");
-                    uids.into_iter().filter(|uid| subject.claim(*uid, &owner, LEASE).unwrap()).collect()
+                    uids.into_iter()
+                        .filter(|uid| subject.claim(*uid, &owner, LEASE).unwrap())
+                        .collect()
                 })
             })
             .collect();
@@ -80,7 +103,8 @@ fn renew_moves_lease_and_tstamp_and_nothing_else() {
     let uid = database.insert(&Run::running(OWNER, NOW - 5).fence("non_idempotent_write"));
     let before = database.row(uid);
     assert!(Subject::on(&database).renew(uid, OWNER, LEASE).unwrap(), "over, but taken by nobody");
-    let expected = changed(&before, &[("lease_expires", &LEASE.to_string()), ("tstamp", &NOW.to_string())]);
+    let expected =
+        changed(&before, &[("lease_expires", &LEASE.to_string()), ("tstamp", &NOW.to_string())]);
     assert_row(&database.row(uid), &expected, "a renewal");
 }
 
@@ -90,11 +114,16 @@ fn the_fence_is_marked_and_cleared_with_the_lease() {
     let uid = database.insert(&Run::running(OWNER, NOW + 5));
     let before = database.row(uid);
     let mut subject = Subject::on(&database);
-    for effect in ["non_idempotent_write", "", "an_effect_of_a_later_release", "read_only", "read_only"] {
+    for effect in
+        ["non_idempotent_write", "", "an_effect_of_a_later_release", "read_only", "read_only"]
+    {
         assert!(subject.fence(uid, OWNER, effect, LEASE).unwrap());
         let lease = LEASE.to_string();
         let now = NOW.to_string();
-        let expected = changed(&before, &[("pending_effect", effect), ("lease_expires", &lease), ("tstamp", &now)]);
+        let expected = changed(
+            &before,
+            &[("pending_effect", effect), ("lease_expires", &lease), ("tstamp", &now)],
+        );
         assert_row(&database.row(uid), &expected, effect);
     }
     let marked = database.row(uid);
@@ -110,7 +139,9 @@ fn requeue_releases_the_run_and_keeps_its_payload() {
         // Neither budget nor fence is asked.
         let run = Run::running(OWNER, LEASE).requeued(7).fence("non_idempotent_write");
         let uid = database.insert(&run);
-        let stale = database.insert(&run.clone().owner("worker:dead").set("lease_expires", NOW - 1).without_request());
+        let stale = database.insert(
+            &run.clone().owner("worker:dead").set("lease_expires", NOW - 1).without_request(),
+        );
         let before = [database.row(uid), database.row(stale)];
         let mut subject = Subject::on(&database);
         assert!(!subject.requeue(uid, "worker:other").unwrap());
@@ -118,7 +149,10 @@ fn requeue_releases_the_run_and_keeps_its_payload() {
         assert_row(&database.row(uid), &before[0], "a requeue by somebody else");
         assert!(subject.requeue(uid, OWNER).unwrap());
         assert!(subject.requeue_stale(stale, NOW).unwrap());
-        assert!(!subject.requeue(uid, OWNER).unwrap() && !subject.requeue_stale(stale, NOW).unwrap(), "it is done");
+        assert!(
+            !subject.requeue(uid, OWNER).unwrap() && !subject.requeue_stale(stale, NOW).unwrap(),
+            "it is done"
+        );
         let now = NOW.to_string();
         let mut changes = vec![
             ("status", "queued"),
@@ -152,9 +186,17 @@ fn stale_is_strictly_less_and_never_a_lease_of_zero() {
         (4_294_967_294, 4_294_967_295, true),
     ] {
         let uid = database.insert(&Run::running(OWNER, lease));
-        assert_eq!(subject.requeue_stale(uid, now).unwrap(), stale, "requeue: lease {lease}, now {now}");
+        assert_eq!(
+            subject.requeue_stale(uid, now).unwrap(),
+            stale,
+            "requeue: lease {lease}, now {now}"
+        );
         let uid = database.insert(&Run::running(OWNER, lease));
-        assert_eq!(subject.dead_letter_stale(uid, now, "retries_exhausted").unwrap(), stale, "dead-letter: lease {lease}, now {now}");
+        assert_eq!(
+            subject.dead_letter_stale(uid, now, "retries_exhausted").unwrap(),
+            stale,
+            "dead-letter: lease {lease}, now {now}"
+        );
     }
     let queued = database.insert(&Run::queued().set("lease_expires", 5));
     assert!(!subject.requeue_stale(queued, NOW).unwrap(), "not running");
@@ -180,7 +222,12 @@ fn a_counter_at_its_end_is_left_alone() {
 #[test]
 fn a_dead_letter_keeps_fence_totals_and_cost() {
     let mut database = Database::new();
-    let uid = database.insert(&Run::running(OWNER, NOW - 1).requeued(1).fence("non_idempotent_write").set("error_class", "Old"));
+    let uid = database.insert(
+        &Run::running(OWNER, NOW - 1)
+            .requeued(1)
+            .fence("non_idempotent_write")
+            .set("error_class", "Old"),
+    );
     let before = database.row(uid);
     assert!(Subject::on(&database).dead_letter_stale(uid, NOW, "a_reason_of_the_caller").unwrap());
     let now = NOW.to_string();
@@ -206,8 +253,13 @@ fn cancel_ends_what_has_not_ended_and_one_row_at_most() {
     let mut database = Database::new();
     let mut subject = Subject::on(&database);
     for status in ["queued", "running", "waiting_for_approval", "waiting_for_input"] {
-        let uid =
-            database.insert(&Run::in_status(status).owner(OWNER).set("lease_expires", LEASE).set("error_class", "Old").fence("read_only"));
+        let uid = database.insert(
+            &Run::in_status(status)
+                .owner(OWNER)
+                .set("lease_expires", LEASE)
+                .set("error_class", "Old")
+                .fence("read_only"),
+        );
         let before = database.row(uid);
         assert!(subject.cancel(&database.get(uid, "uuid")).unwrap(), "{status}");
         let now = NOW.to_string();
@@ -238,9 +290,14 @@ fn cancel_ends_what_has_not_ended_and_one_row_at_most() {
     // The key over the uuid is not unique.
     let twins = database.insert_all(&vec![Run::queued().uuid("twin"); 3]);
     assert!(subject.cancel("twin").unwrap());
-    let cancelled = |database: &mut Database| twins.iter().filter(|uid| database.get(**uid, "status") == "cancelled").count();
+    let cancelled = |database: &mut Database| {
+        twins.iter().filter(|uid| database.get(**uid, "status") == "cancelled").count()
+    };
     assert_eq!(cancelled(&mut database), 1);
-    assert!(!subject.cancel("TWIN").unwrap() && !subject.cancel("twin ").unwrap(), "a uuid is compared byte by byte");
+    assert!(
+        !subject.cancel("TWIN").unwrap() && !subject.cancel("twin ").unwrap(),
+        "a uuid is compared byte by byte"
+    );
     assert_eq!(cancelled(&mut database), 1);
 }
 
@@ -335,12 +392,24 @@ fn p01_no_operation_believes_the_affected_rows() {
             let ended_uuid = database.get(ended, "uuid");
             for expected in [true, false] {
                 assert_eq!(subject.requeue(held, OWNER).unwrap(), expected, "requeue {why}");
-                assert_eq!(subject.requeue_stale(stale[0], NOW).unwrap(), expected, "requeueStale {why}");
+                assert_eq!(
+                    subject.requeue_stale(stale[0], NOW).unwrap(),
+                    expected,
+                    "requeueStale {why}"
+                );
                 // Without the text the row decides, read back under its lock: what stands in it already was done.
                 let expected = expected || info == Info::Drop;
                 assert_eq!(subject.claim(queued, OWNER, LEASE).unwrap(), expected, "claim {why}");
-                assert_eq!(subject.dead_letter_stale(stale[1], NOW, "not_retryable").unwrap(), expected, "deadLetterStale {why}");
-                assert_eq!(subject.fail_undispatched(requeued, 2, "E").unwrap(), expected, "failUndispatched {why}");
+                assert_eq!(
+                    subject.dead_letter_stale(stale[1], NOW, "not_retryable").unwrap(),
+                    expected,
+                    "deadLetterStale {why}"
+                );
+                assert_eq!(
+                    subject.fail_undispatched(requeued, 2, "E").unwrap(),
+                    expected,
+                    "failUndispatched {why}"
+                );
                 assert_eq!(subject.cancel(&uuid).unwrap(), expected, "cancelRun {why}");
             }
             let before = database.row(live);
@@ -348,8 +417,14 @@ fn p01_no_operation_believes_the_affected_rows() {
             assert!(!subject.claim(queued, OWNER, LEASE + 1).unwrap(), "claim {why}");
             assert!(!subject.requeue(live, OWNER).unwrap(), "requeue {why}");
             assert!(!subject.requeue_stale(live, NOW).unwrap(), "requeueStale {why}");
-            assert!(!subject.dead_letter_stale(live, NOW, "not_retryable").unwrap(), "deadLetterStale {why}");
-            assert!(!subject.dead_letter_stale(stale[1], NOW, "retries_exhausted").unwrap(), "deadLetterStale {why}");
+            assert!(
+                !subject.dead_letter_stale(live, NOW, "not_retryable").unwrap(),
+                "deadLetterStale {why}"
+            );
+            assert!(
+                !subject.dead_letter_stale(stale[1], NOW, "retries_exhausted").unwrap(),
+                "deadLetterStale {why}"
+            );
             assert!(!subject.fail_undispatched(live, 0, "E").unwrap(), "failUndispatched {why}");
             assert!(!subject.cancel(&ended_uuid).unwrap(), "cancelRun {why}");
             assert_row(&database.row(live), &before, &why);
@@ -361,7 +436,10 @@ fn p01_no_operation_believes_the_affected_rows() {
 const HOSTILE: [&[&str]; 3] = [
     &["--autocommit=0"],
     &["--autocommit=0", "--transaction-isolation=SERIALIZABLE", "--sql-mode="],
-    &["--transaction-isolation=REPEATABLE-READ", "--sql-mode=ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES"],
+    &[
+        "--transaction-isolation=REPEATABLE-READ",
+        "--sql-mode=ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES",
+    ],
 ];
 
 #[test]
@@ -383,7 +461,11 @@ fn p02_ownership_is_never_read_from_an_old_snapshot() {
             assert!(!subject.fence(uid, OWNER, "", LEASE).unwrap(), "{options:?}");
             peer.claim(uid, OWNER, NOW - 1, NOW).unwrap();
             assert!(subject.claim(queued, OWNER, LEASE + round).unwrap());
-            assert_eq!(database.get(queued, "claimed_by"), OWNER, "{options:?}: others see the claim at once");
+            assert_eq!(
+                database.get(queued, "claimed_by"),
+                OWNER,
+                "{options:?}: others see the claim at once"
+            );
             assert!(subject.requeue(queued, OWNER).unwrap());
         }
     }
@@ -415,7 +497,11 @@ fn collations() -> Vec<&'static str> {
     if wants_mysql() {
         collations.extend(["utf8mb4_0900_ai_ci", "utf8mb4_0900_bin"]);
     } else {
-        collations.extend(["utf8mb4_nopad_bin", "utf8mb4_unicode_nopad_ci", "utf8mb4_unicode_520_ci"]);
+        collations.extend([
+            "utf8mb4_nopad_bin",
+            "utf8mb4_unicode_nopad_ci",
+            "utf8mb4_unicode_520_ci",
+        ]);
     }
     collations
 }
@@ -430,8 +516,13 @@ fn p03_owners_compare_byte_by_byte() {
                 let uid = database.insert(&Run::queued());
                 match subject.claim(uid, holder, LEASE) {
                     Ok(true) => {}
-                    Err(error) if error.kind == Kind::Argument && collation.starts_with("latin1") => {
-                        assert!(!holder.chars().all(|c| u32::from(c) < 256), "{holder:?} fits into latin1: {error}");
+                    Err(error)
+                        if error.kind == Kind::Argument && collation.starts_with("latin1") =>
+                    {
+                        assert!(
+                            !holder.chars().all(|c| u32::from(c) < 256),
+                            "{holder:?} fits into latin1: {error}"
+                        );
                         continue;
                     }
                     outcome => panic!("{collation}, {holder:?}: {outcome:?}"),
@@ -480,7 +571,17 @@ fn p03_an_owner_the_column_cannot_hold_is_an_argument_error() {
             let mut subject = Subject::on(&database);
             let options = subject.options.clone();
             let beat = subject.run(async |session, _| {
-                heartbeat::beat(session, &options, uid as u64, owner, 60, heartbeat::End::Exact, || true).await.map(|_| false)
+                heartbeat::beat(
+                    session,
+                    &options,
+                    uid as u64,
+                    owner,
+                    60,
+                    heartbeat::End::Exact,
+                    || true,
+                )
+                .await
+                .map(|_| false)
             });
             for refused in [
                 subject.claim(uid, owner, LEASE),
@@ -497,13 +598,18 @@ fn p03_an_owner_the_column_cannot_hold_is_an_argument_error() {
             assert_row(&database.row(uid), &before, collation);
         }
     }
-    for (collation, owner) in
-        [("utf8mb4_bin", "worker:\u{1f600}"), ("utf8mb3_general_ci", "worker:\u{20ac}"), ("latin1_swedish_ci", "worker:\u{20ac}\u{e9}")]
-    {
+    for (collation, owner) in [
+        ("utf8mb4_bin", "worker:\u{1f600}"),
+        ("utf8mb3_general_ci", "worker:\u{20ac}"),
+        ("latin1_swedish_ci", "worker:\u{20ac}\u{e9}"),
+    ] {
         let mut database = Database::with(&Shape::default().collation(collation));
         let uid = database.insert(&Run::queued());
         let mut subject = Subject::on(&database);
-        assert!(subject.claim(uid, owner, LEASE).unwrap() && subject.renew(uid, owner, LEASE).unwrap(), "{collation} {owner}");
+        assert!(
+            subject.claim(uid, owner, LEASE).unwrap() && subject.renew(uid, owner, LEASE).unwrap(),
+            "{collation} {owner}"
+        );
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use nrllm_runtime::process::sessions::{self, Key};
-use nrllm_runtime::ops::sql::Context;
-use nrllm_runtime::error::{Kind, Result};
 use nrllm_runtime::config::options::{Options, Timeouts};
+use nrllm_runtime::error::{Kind, Result};
 use nrllm_runtime::ops::renew_lease::renew_lease;
+use nrllm_runtime::ops::sql::Context;
+use nrllm_runtime::process::sessions::{self, Key};
 
 use crate::subject::{LEASE, NOW, error_of, settings};
 use crate::support::database::{Database, Run};
@@ -15,12 +15,18 @@ use crate::support::proxy::Proxy;
 const OWNER: &str = "worker:web-01:4711:c0ffee";
 
 fn key(proxy: &Proxy, database: &Database) -> Key {
-    Key { connection: Arc::new(settings(proxy.endpoint(), database.name())), timeouts: Timeouts::default() }
+    Key {
+        connection: Arc::new(settings(proxy.endpoint(), database.name())),
+        timeouts: Timeouts::default(),
+    }
 }
 
 fn renew(key: &Key, uid: i64) -> Result<bool> {
     let options = Options::default();
-    sessions::call(key, async |session| renew_lease(session, Context { options: &options, time: NOW }, uid as u64, OWNER, LEASE).await)
+    sessions::call(key, async |session| {
+        renew_lease(session, Context { options: &options, time: NOW }, uid as u64, OWNER, LEASE)
+            .await
+    })
 }
 
 #[test]
@@ -32,7 +38,10 @@ fn p20_objects_with_the_same_settings_share_a_connection() {
         assert!(renew(&key(&proxy, &database), uid).unwrap());
     }
     assert_eq!(proxy.connections(), 1);
-    let other = Key { timeouts: Timeouts { query: std::time::Duration::from_secs(9), ..Timeouts::default() }, ..key(&proxy, &database) };
+    let other = Key {
+        timeouts: Timeouts { query: std::time::Duration::from_secs(9), ..Timeouts::default() },
+        ..key(&proxy, &database)
+    };
     assert!(renew(&other, uid).unwrap());
     assert_eq!(proxy.connections(), 2, "other time limits, another session");
     sessions::close(&key(&proxy, &database));
@@ -61,7 +70,10 @@ fn a_panic_in_an_operation_is_an_error_and_costs_the_connection() {
     let proxy = Proxy::start(database.endpoint());
     let key = key(&proxy, &database);
     assert!(renew(&key, uid).unwrap());
-    error_of(Kind::Connection, sessions::call(&key, async |_| -> Result<bool> { panic!("the driver trips") }));
+    error_of(
+        Kind::Connection,
+        sessions::call(&key, async |_| -> Result<bool> { panic!("the driver trips") }),
+    );
     assert!(renew(&key, uid).unwrap(), "the next call works");
     assert_eq!(proxy.connections(), 2);
     sessions::close(&key);

@@ -27,7 +27,9 @@ fn handled(report: &Report) -> usize {
 
 /// Which chunk statements were sent: how many values the longest `IN` list had, and how many statements there were in all.
 fn longest_list(statements: &[String]) -> usize {
-    let lists = statements.iter().flat_map(|sql| sql.split(" IN (").skip(1).filter_map(|rest| rest.split(')').next()));
+    let lists = statements
+        .iter()
+        .flat_map(|sql| sql.split(" IN (").skip(1).filter_map(|rest| rest.split(')').next()));
     lists.map(|list| list.split(',').count()).max().unwrap_or(0)
 }
 
@@ -55,8 +57,11 @@ fn p06_p10_the_decision_table_with_every_column() {
             for count in [0_u64, 2, 3, 4_294_967_295] {
                 for payload in [Some("nrv1:request"), Some(""), None] {
                     number += 1;
-                    let mut run =
-                        stale(number).fence(effect).requeued(count).set("error_class", "Old\\Error").set("termination_reason", "");
+                    let mut run = stale(number)
+                        .fence(effect)
+                        .requeued(count)
+                        .set("error_class", "Old\\Error")
+                        .set("termination_reason", "");
                     run = match payload {
                         Some(payload) => run.request(payload),
                         None => run.without_request(),
@@ -71,10 +76,15 @@ fn p06_p10_the_decision_table_with_every_column() {
                         None
                     };
                     let more = (count + 1).to_string();
-                    let mut changes = vec![("claimed_by", ""), ("lease_expires", "0"), ("tstamp", now.as_str())];
+                    let mut changes =
+                        vec![("claimed_by", ""), ("lease_expires", "0"), ("tstamp", now.as_str())];
                     match reason {
                         None => {
-                            changes.extend([("status", "queued"), ("requeue_count", more.as_str()), ("pending_effect", "")]);
+                            changes.extend([
+                                ("status", "queued"),
+                                ("requeue_count", more.as_str()),
+                                ("pending_effect", ""),
+                            ]);
                             if queued_at {
                                 changes.push(("queued_at", &now));
                             }
@@ -88,7 +98,12 @@ fn p06_p10_the_decision_table_with_every_column() {
                             ("finished_at", &now),
                         ]),
                     }
-                    expected.push((uid, changed(&before, &changes), reason, format!("{effect:?}, {count} requeues, request {payload:?}")));
+                    expected.push((
+                        uid,
+                        changed(&before, &changes),
+                        reason,
+                        format!("{effect:?}, {count} requeues, request {payload:?}"),
+                    ));
                 }
             }
         }
@@ -96,13 +111,27 @@ fn p06_p10_the_decision_table_with_every_column() {
         for (uid, row, reason, why) in &expected {
             assert_row(&database.row(*uid), row, why);
             let entries = if reason.is_some() { &report.dead_lettered } else { &report.requeued };
-            let entry = entries.iter().find(|entry| entry.uid == *uid as u64).unwrap_or_else(|| panic!("{why} is reported"));
+            let entry = entries
+                .iter()
+                .find(|entry| entry.uid == *uid as u64)
+                .unwrap_or_else(|| panic!("{why} is reported"));
             assert_eq!(entry.reason, *reason, "{why}");
             let count = String::from_utf8(row["requeue_count"].clone().unwrap()).unwrap();
-            assert_eq!(entry.requeue_count.to_string(), count, "{why}: the counter as the row has it now");
-            assert_eq!((entry.claimed_by.as_str(), entry.lease_expires < NOW), (DEAD, true), "{why}: as the reaper found them");
+            assert_eq!(
+                entry.requeue_count.to_string(),
+                count,
+                "{why}: the counter as the row has it now"
+            );
+            assert_eq!(
+                (entry.claimed_by.as_str(), entry.lease_expires < NOW),
+                (DEAD, true),
+                "{why}: as the reaper found them"
+            );
         }
-        assert_eq!((handled(&report), report.skipped.len(), report.has_more), (expected.len(), 0, false));
+        assert_eq!(
+            (handled(&report), report.skipped.len(), report.has_more),
+            (expected.len(), 0, false)
+        );
     }
 }
 
@@ -124,9 +153,14 @@ fn p10_the_last_attempt_is_not_cut_off() {
 #[test]
 fn the_budget_is_an_option() {
     let mut database = Database::new();
-    for (budget, count, requeued) in
-        [(0, 0, false), (1, 0, true), (1, 1, false), (5, 4, true), (u32::MAX, 4_294_967_294_u64, true), (u32::MAX, 4_294_967_295, false)]
-    {
+    for (budget, count, requeued) in [
+        (0, 0, false),
+        (1, 0, true),
+        (1, 1, false),
+        (5, 4, true),
+        (u32::MAX, 4_294_967_294_u64, true),
+        (u32::MAX, 4_294_967_295, false),
+    ] {
         database.insert(&stale(1).requeued(count));
         let mut subject = Subject::on(&database);
         subject.options.max_requeues = budget;
@@ -161,7 +195,8 @@ fn p04_a_now_of_zero_handles_nothing() {
     let report = Subject::on(&database).reap(&Request { now: Some(0), ..request(10) }).unwrap();
     assert_eq!((handled(&report), report.skipped.len()), (0, 0));
     assert!(before.into_iter().all(|uid| database.get(uid, "status") == "running"));
-    let report = Subject::on(&database).reap(&Request { now: Some(4_294_967_295), ..request(10) }).unwrap();
+    let report =
+        Subject::on(&database).reap(&Request { now: Some(4_294_967_295), ..request(10) }).unwrap();
     assert_eq!(handled(&report), 3);
 }
 
@@ -186,7 +221,11 @@ fn p06_a_live_heartbeat_never_waits_for_a_reaper() {
         let mut dead = Vec::new();
         let mut live = Vec::new();
         for worker in &workers {
-            dead.push(database.insert(&stale(1).fence(if dead.len() % 3 == 0 { "non_idempotent_write" } else { "" })));
+            dead.push(database.insert(&stale(1).fence(if dead.len() % 3 == 0 {
+                "non_idempotent_write"
+            } else {
+                ""
+            })));
             live.push(database.insert(&Run::running(worker, LEASE)));
         }
         let proxy = Proxy::start(database.endpoint());
@@ -212,18 +251,37 @@ fn p06_a_live_heartbeat_never_waits_for_a_reaper() {
                 rule.wait();
                 let tick = NOW + nth as i64;
                 for (uid, worker) in live.iter().zip(&workers) {
-                    assert_eq!(php.renew(*uid, worker, LEASE + tick, tick).unwrap().affected, 1, "a heartbeat of PHP, statement {nth}");
-                    assert!(subject.renew(*uid, worker, LEASE + nth as i64).unwrap(), "a heartbeat, statement {nth}");
+                    assert_eq!(
+                        php.renew(*uid, worker, LEASE + tick, tick).unwrap().affected,
+                        1,
+                        "a heartbeat of PHP, statement {nth}"
+                    );
+                    assert!(
+                        subject.renew(*uid, worker, LEASE + nth as i64).unwrap(),
+                        "a heartbeat, statement {nth}"
+                    );
                 }
-                assert_eq!(php.claim(queued, "worker:php", LEASE, NOW).unwrap().affected, 1, "a claim, statement {nth}");
+                assert_eq!(
+                    php.claim(queued, "worker:php", LEASE, NOW).unwrap().affected,
+                    1,
+                    "a claim, statement {nth}"
+                );
                 let started = database.insert(&Run::running("worker:new", LEASE));
                 assert!(subject.fence(started, "worker:new", "read_only", LEASE).unwrap());
-                assert_eq!(php.complete(queued, "worker:php", NOW).unwrap().affected, 1, "a settlement, statement {nth}");
+                assert_eq!(
+                    php.complete(queued, "worker:php", NOW).unwrap().affected,
+                    1,
+                    "a settlement, statement {nth}"
+                );
                 rule.release();
                 assert_eq!(handled(&reaping.join().unwrap()), dead.len());
             });
         }
-        assert_eq!(server.row_lock_waits(), waited, "nobody ever waited for a row lock (with the additional key: {key})");
+        assert_eq!(
+            server.row_lock_waits(),
+            waited,
+            "nobody ever waited for a row lock (with the additional key: {key})"
+        );
     }
 }
 
@@ -252,9 +310,16 @@ fn p06_at_most_six_statements_a_chunk_and_short_lists() {
     let chunks = statements.iter().filter(|sql| sql.contains("FOR UPDATE")).count();
     assert!((2..=15).contains(&chunks), "{chunks} chunks");
     let count = proxy.count().since(before);
-    assert!(count.statements <= 6 * chunks + 2, "{} statements for {chunks} chunks: {statements:#?}", count.statements);
+    assert!(
+        count.statements <= 6 * chunks + 2,
+        "{} statements for {chunks} chunks: {statements:#?}",
+        count.statements
+    );
     let longest = longest_list(&statements);
-    assert!((100..1_000).contains(&longest), "MariaDB turns a list of {longest} into a derived table");
+    assert!(
+        (100..1_000).contains(&longest),
+        "MariaDB turns a list of {longest} into a derived table"
+    );
 }
 
 #[test]
@@ -268,12 +333,25 @@ fn p06_the_locking_read_goes_by_primary_key_in_order() {
     all.reverse();
     assert_eq!(uids(&report.requeued), all, "reported by lease");
     let statements = proxy.statements();
-    for sql in statements.iter().filter(|sql| sql.contains("FOR UPDATE") || sql.starts_with("UPDATE")) {
+    for sql in
+        statements.iter().filter(|sql| sql.contains("FOR UPDATE") || sql.starts_with("UPDATE"))
+    {
         assert!(sql.contains("FORCE INDEX (PRIMARY)"), "{sql}");
-        let list: Vec<i64> =
-            sql.split(" IN (").nth(1).unwrap().split(')').next().unwrap().split(',').map(|uid| uid.trim().parse().unwrap()).collect();
+        let list: Vec<i64> = sql
+            .split(" IN (")
+            .nth(1)
+            .unwrap()
+            .split(')')
+            .next()
+            .unwrap()
+            .split(',')
+            .map(|uid| uid.trim().parse().unwrap())
+            .collect();
         assert!(list.is_sorted(), "locked by uid: {sql}");
-        assert!(sql.contains("lease_expires") && sql.contains("'running'"), "the guard is repeated: {sql}");
+        assert!(
+            sql.contains("lease_expires") && sql.contains("'running'"),
+            "the guard is repeated: {sql}"
+        );
     }
     let locking = statements.iter().filter(|sql| sql.contains("SKIP LOCKED")).count();
     assert_eq!(locking, 1);
@@ -296,9 +374,16 @@ fn p06_statement_based_logging_is_served_in_repeatable_read_and_small_chunks() {
     assert!((1..=50).contains(&longest), "chunks of {longest}");
     // The other writes need no particular level.
     let uid = database.insert(&Run::queued());
-    assert!(subject.claim(uid, DEAD, LEASE).unwrap() && subject.renew(uid, DEAD, LEASE).unwrap() && subject.requeue(uid, DEAD).unwrap());
+    assert!(
+        subject.claim(uid, DEAD, LEASE).unwrap()
+            && subject.renew(uid, DEAD, LEASE).unwrap()
+            && subject.requeue(uid, DEAD).unwrap()
+    );
     let log = proxy.log();
-    assert!(!log.iter().any(|exchange| exchange.outcome == Outcome::Refused(1665)), "asked once, not tried");
+    assert!(
+        !log.iter().any(|exchange| exchange.outcome == Outcome::Refused(1665)),
+        "asked once, not tried"
+    );
 }
 
 #[test]
@@ -336,8 +421,13 @@ fn p08_runs_that_cannot_be_handled_do_not_use_the_limit_up() {
     for tick in 0..2 {
         let report = subject.reap(&Request { except: except.clone(), ..request(10) }).unwrap();
         let expected = &all[15 + 10 * tick..25 + 10 * tick];
-        assert_eq!(uids(&report.requeued), expected, "tick {tick}: as many as were asked for, behind the others");
-        let mut skipped: Vec<(i64, &str)> = uids(&report.skipped).into_iter().zip(reasons(&report.skipped)).collect();
+        assert_eq!(
+            uids(&report.requeued),
+            expected,
+            "tick {tick}: as many as were asked for, behind the others"
+        );
+        let mut skipped: Vec<(i64, &str)> =
+            uids(&report.skipped).into_iter().zip(reasons(&report.skipped)).collect();
         skipped.sort_unstable();
         let contended = all[..10].iter().map(|uid| (*uid, "contended"));
         let excepted = all[10..15].iter().map(|uid| (*uid, "excepted"));
@@ -359,7 +449,11 @@ fn p08_the_listing_goes_on_over_ten_times_the_limit_at_most() {
     let proxy = Proxy::start(database.endpoint());
     let mut subject = Subject::through(&proxy, &database);
     let report = subject.reap_all(2);
-    assert_eq!((handled(&report), report.skipped.len(), report.has_more), (0, 20, true), "twenty looked at, all of them locked");
+    assert_eq!(
+        (handled(&report), report.skipped.len(), report.has_more),
+        (0, 20, true),
+        "twenty looked at, all of them locked"
+    );
     let report = subject.reap_all(5);
     assert_eq!((handled(&report), report.skipped.len(), report.has_more), (0, 50, true));
     let report = subject.reap_all(6);
@@ -388,7 +482,8 @@ fn p08_a_renewed_run_is_told_from_a_contended_one() {
     });
     locker.let_go();
     assert_eq!(uids(&report.requeued), [all[2]]);
-    let skipped: Vec<(i64, &str)> = uids(&report.skipped).into_iter().zip(reasons(&report.skipped)).collect();
+    let skipped: Vec<(i64, &str)> =
+        uids(&report.skipped).into_iter().zip(reasons(&report.skipped)).collect();
     assert_eq!(skipped, [(all[0], "renewed"), (all[1], "renewed"), (all[3], "contended")]);
     assert_eq!(database.get(all[0], "lease_expires"), LEASE.to_string());
     assert_eq!(database.get(all[1], "status"), "completed");
@@ -397,13 +492,20 @@ fn p08_a_renewed_run_is_told_from_a_contended_one() {
 #[test]
 fn p09_a_transient_error_costs_a_try_and_nothing_else() {
     for code in [1205, 1213, 1020] {
-        for statement in ["START TRANSACTION", "FOR UPDATE", "SET status = 'queued',", "SET status = 'failed',", "COMMIT"] {
+        for statement in [
+            "START TRANSACTION",
+            "FOR UPDATE",
+            "SET status = 'queued',",
+            "SET status = 'failed',",
+            "COMMIT",
+        ] {
             let mut database = Database::new();
             let mut all = stale_runs(&mut database, 6);
             all.push(database.insert(&stale(50).requeued(3)));
             let proxy = Proxy::start(database.endpoint());
             let when = When::command(move |command| {
-                command.is_statement() && (command.sql == statement || command.sql.contains(&format!("{statement} ")))
+                command.is_statement()
+                    && (command.sql == statement || command.sql.contains(&format!("{statement} ")))
             });
             let rule = proxy.rule(when, Fault::Refuse(code));
             let report = Subject::through(&proxy, &database).reap_all(10);
@@ -441,17 +543,26 @@ fn p09_a_run_that_always_fails_is_reported_and_the_others_go_on() {
         let mut requeued = uids(&report.requeued);
         requeued.sort_unstable();
         assert_eq!(requeued, others, "{code}");
-        assert_eq!((uids(&report.skipped), reasons(&report.skipped)), (vec![all[4]], vec!["contended"]), "{code}");
+        assert_eq!(
+            (uids(&report.skipped), reasons(&report.skipped)),
+            (vec![all[4]], vec!["contended"]),
+            "{code}"
+        );
         assert_eq!(database.client().number("SELECT MAX(requeue_count) FROM tx_nrllm_agentrun"), 1);
     }
 }
 
 #[test]
 fn p09_snapshot_isolation_is_no_obstacle() {
-    let server = Server::start(&["--loose-innodb-snapshot-isolation=ON", "--transaction-isolation=REPEATABLE-READ"]);
+    let server = Server::start(&[
+        "--loose-innodb-snapshot-isolation=ON",
+        "--transaction-isolation=REPEATABLE-READ",
+    ]);
     let mut database = Database::on(&server, &Shape::default());
     let expected = stale_runs(&mut database, 200);
-    let live = database.insert_all(&(0..10).map(|number| Run::running(&format!("worker:{number}"), LEASE)).collect::<Vec<_>>());
+    let live = database.insert_all(
+        &(0..10).map(|number| Run::running(&format!("worker:{number}"), LEASE)).collect::<Vec<_>>(),
+    );
     let done = std::sync::atomic::AtomicBool::new(false);
     let all = std::thread::scope(|scope| {
         for (number, uid) in live.iter().enumerate() {
@@ -460,14 +571,18 @@ fn p09_snapshot_isolation_is_no_obstacle() {
                 let mut tick = 0;
                 while !done.load(std::sync::atomic::Ordering::Relaxed) {
                     tick += 1;
-                    assert!(subject.renew(*uid, &format!("worker:{number}"), LEASE + tick).unwrap());
+                    assert!(
+                        subject.renew(*uid, &format!("worker:{number}"), LEASE + tick).unwrap()
+                    );
                 }
             });
         }
         let reapers: Vec<_> = (0..2)
             .map(|_| {
                 let mut subject = Subject::on(&database);
-                scope.spawn(move || (0..20).flat_map(|_| uids(&subject.reap_all(10).requeued)).collect::<Vec<_>>())
+                scope.spawn(move || {
+                    (0..20).flat_map(|_| uids(&subject.reap_all(10).requeued)).collect::<Vec<_>>()
+                })
             })
             .collect();
         let all: Vec<i64> = reapers.into_iter().flat_map(|reaper| reaper.join().unwrap()).collect();
@@ -482,7 +597,12 @@ fn p09_snapshot_isolation_is_no_obstacle() {
 #[test]
 fn p09_error_1020_itself_is_survived() {
     // A statement-logging server keeps the reaper in REPEATABLE READ, where a snapshot can be overtaken.
-    let server = Server::start(&["--log-bin=binlog", "--server-id=1", "--binlog-format=STATEMENT", "--loose-innodb-snapshot-isolation=ON"]);
+    let server = Server::start(&[
+        "--log-bin=binlog",
+        "--server-id=1",
+        "--binlog-format=STATEMENT",
+        "--loose-innodb-snapshot-isolation=ON",
+    ]);
     let mut database = Database::on(&server, &Shape::default());
     let all = stale_runs(&mut database, 10);
     let proxy = Proxy::start(database.endpoint());
@@ -502,9 +622,11 @@ fn p09_error_1020_itself_is_survived() {
 
 #[test]
 fn p09_a_server_without_skip_locked_is_served() {
-    let versions: &[&str] = if wants_mysql() { &["5.7.44-log"] } else { &["10.5.29-MariaDB", "10.2.44-MariaDB"] };
+    let versions: &[&str] =
+        if wants_mysql() { &["5.7.44-log"] } else { &["10.5.29-MariaDB", "10.2.44-MariaDB"] };
     // The name of this variable is the real server's.
-    let isolation = if wants_mysql() { " UNION SELECT 'transaction_isolation', 'REPEATABLE-READ'" } else { "" };
+    let isolation =
+        if wants_mysql() { " UNION SELECT 'transaction_isolation', 'REPEATABLE-READ'" } else { "" };
     for version in versions {
         let mut database = Database::new();
         let all = stale_runs(&mut database, 12);
@@ -517,7 +639,11 @@ fn p09_a_server_without_skip_locked_is_served() {
         );
         let knows_nowait = version.starts_with("10.5");
         let refused = proxy.rule(
-            When::command(move |command| command.sql.contains("SKIP LOCKED") || (!knows_nowait && command.sql.contains("NOWAIT"))).always(),
+            When::command(move |command| {
+                command.sql.contains("SKIP LOCKED")
+                    || (!knows_nowait && command.sql.contains("NOWAIT"))
+            })
+            .always(),
             Fault::Refuse(1064),
         );
         let mut subject = Subject::through(&proxy, &database);
@@ -526,7 +652,11 @@ fn p09_a_server_without_skip_locked_is_served() {
         requeued.sort_unstable();
         let others: Vec<i64> = all.iter().copied().filter(|uid| *uid != all[5]).collect();
         assert_eq!(requeued, others, "{version}");
-        assert_eq!((uids(&report.skipped), reasons(&report.skipped)), (vec![all[5]], vec!["contended"]), "{version}");
+        assert_eq!(
+            (uids(&report.skipped), reasons(&report.skipped)),
+            (vec![all[5]], vec!["contended"]),
+            "{version}"
+        );
         assert_eq!(refused.hits(), 0, "{version}: not tried, since the version tells");
         peer.let_go();
         assert_eq!(uids(&subject.reap_all(20).requeued), [all[5]]);
@@ -538,7 +668,10 @@ fn p09_a_server_that_only_seems_to_know_skip_locked_is_served() {
     let mut database = Database::new();
     let all = stale_runs(&mut database, 5);
     let proxy = Proxy::start(database.endpoint());
-    let refused = proxy.rule(When::command(|command| command.sql.contains("SKIP LOCKED")).always(), Fault::Refuse(1064));
+    let refused = proxy.rule(
+        When::command(|command| command.sql.contains("SKIP LOCKED")).always(),
+        Fault::Refuse(1064),
+    );
     let mut subject = Subject::through(&proxy, &database);
     assert_eq!(uids(&subject.reap_all(5).requeued), all);
     assert!(refused.hits() >= 1);
@@ -563,7 +696,10 @@ fn p11_the_payload_is_never_loaded_and_survives_a_requeue() {
         assert_eq!(row["suspended_state"], before["suspended_state"]);
     }
     for uid in &all[..3] {
-        assert!(subject.claim(*uid, DEAD, LEASE).unwrap() && subject.fence(*uid, DEAD, "x", LEASE).unwrap());
+        assert!(
+            subject.claim(*uid, DEAD, LEASE).unwrap()
+                && subject.fence(*uid, DEAD, "x", LEASE).unwrap()
+        );
         assert!(subject.requeue(*uid, DEAD).unwrap() && subject.lease_state(*uid, DEAD).is_ok());
     }
     assert!(proxy.count().since(count).bytes_to_client < 20_000);
@@ -589,9 +725,16 @@ fn p12_a_dry_run_tells_and_writes_nothing() {
     }
     let real = subject.reap_all(50);
     assert!(!real.dry_run);
-    assert_eq!((&dry.requeued, &dry.dead_lettered), (&real.requeued, &real.dead_lettered), "the dry run tells what the real one does");
+    assert_eq!(
+        (&dry.requeued, &dry.dead_lettered),
+        (&real.requeued, &real.dead_lettered),
+        "the dry run tells what the real one does"
+    );
     assert_eq!(uids(&real.requeued), [all[0], all[4]]);
-    assert_eq!(reasons(&real.dead_lettered), ["not_retryable", "retries_exhausted", "not_retryable"]);
+    assert_eq!(
+        reasons(&real.dead_lettered),
+        ["not_retryable", "retries_exhausted", "not_retryable"]
+    );
     assert_eq!(real.requeued[1].requeue_count, 3);
 }
 
@@ -614,8 +757,16 @@ fn p12_only_the_listed_runs_are_touched() {
     let mut subject = Subject::on(&database);
     let only = |uids: &[i64]| Some(uids.iter().map(|uid| *uid as u64).collect::<Vec<u64>>());
     // Live, unknown and repeated uids are no harm.
-    let report = subject.reap(&Request { only: only(&[all[7], live, all[3], all[3], 4_000_000_000]), ..request(50) }).unwrap();
-    assert_eq!((uids(&report.requeued), handled(&report), report.skipped.len()), (vec![all[3], all[7]], 2, 0));
+    let report = subject
+        .reap(&Request {
+            only: only(&[all[7], live, all[3], all[3], 4_000_000_000]),
+            ..request(50)
+        })
+        .unwrap();
+    assert_eq!(
+        (uids(&report.requeued), handled(&report), report.skipped.len()),
+        (vec![all[3], all[7]], 2, 0)
+    );
     let report = subject.reap(&Request { only: only(&[]), ..request(50) }).unwrap();
     assert_eq!((handled(&report), report.skipped.len(), report.has_more), (0, 0, false));
     // More than fit into one list, in no order.
@@ -626,7 +777,8 @@ fn p12_only_the_listed_runs_are_touched() {
     let report = subject.reap(&Request { only: only(&many), ..request(5_000) }).unwrap();
     assert_eq!(uids(&report.requeued), all[100..2_400]);
     assert!(longest_list(&proxy.statements()) < 1_000);
-    let left = database.client().number("SELECT COUNT(*) FROM tx_nrllm_agentrun WHERE status = 'running'");
+    let left =
+        database.client().number("SELECT COUNT(*) FROM tx_nrllm_agentrun WHERE status = 'running'");
     assert_eq!(left, 2_500 - 2 - 2_300 + 1);
     // The limit holds among them, oldest first.
     let report = subject.reap(&Request { only: only(&all[2_400..]), ..request(10) }).unwrap();
@@ -648,7 +800,9 @@ fn p12_what_became_stale_in_between_is_left_alone() {
 
 #[test]
 fn a_missing_column_is_named_before_anything_is_written() {
-    for (column, claims) in [("requeue_count", true), ("pending_effect", true), ("lease_expires", false)] {
+    for (column, claims) in
+        [("requeue_count", true), ("pending_effect", true), ("lease_expires", false)]
+    {
         let mut database = Database::with(&Shape::default().without(column));
         let run = |run: Run| run.unset(column);
         let stale = database.insert(&run(Run::running(DEAD, 5)));
@@ -668,11 +822,18 @@ fn a_missing_column_is_named_before_anything_is_written() {
             assert_row(now, before, column);
         }
         // The session knows beforehand: nothing is tried.
-        let tried = proxy.log().into_iter().filter(|exchange| exchange.outcome == Outcome::Refused(1054)).count();
+        let tried = proxy
+            .log()
+            .into_iter()
+            .filter(|exchange| exchange.outcome == Outcome::Refused(1054))
+            .count();
         assert_eq!(tried, 0, "{column}");
         // What does not need the column works.
         match claims {
-            true => assert!(subject.claim(queued, DEAD, LEASE).unwrap() && subject.renew(queued, DEAD, LEASE).unwrap()),
+            true => assert!(
+                subject.claim(queued, DEAD, LEASE).unwrap()
+                    && subject.renew(queued, DEAD, LEASE).unwrap()
+            ),
             false => drop(error_of(Kind::Configuration, subject.claim(queued, DEAD, LEASE))),
         }
     }

@@ -27,19 +27,27 @@ fn the_decision_after_a_failure_with_every_column() {
             for effect in ["", "idempotent_write", "non_idempotent_write", "NON_IDEMPOTENT_WRITE"] {
                 for count in [0_u32, 2, 3, u32::MAX] {
                     for payload in [Some("nrv1:request"), Some(""), None] {
-                        let mut run = Run::running(OWNER, LEASE).fence(effect).requeued(u64::from(count));
+                        let mut run =
+                            Run::running(OWNER, LEASE).fence(effect).requeued(u64::from(count));
                         run = match payload {
                             Some(payload) => run.request(payload),
                             None => run.without_request(),
                         };
                         let uid = database.insert(&run);
                         let before = database.row(uid);
-                        let why = format!("{class:?}, {effect:?}, {count} requeues, request {payload:?}");
+                        let why =
+                            format!("{class:?}, {effect:?}, {count} requeues, request {payload:?}");
                         let retryable = matches!(
                             class,
-                            FailureClass::Connection | FailureClass::RateLimit | FailureClass::ServerError | FailureClass::CircuitOpen
+                            FailureClass::Connection
+                                | FailureClass::RateLimit
+                                | FailureClass::ServerError
+                                | FailureClass::CircuitOpen
                         );
-                        let reason = if !retryable || effect == "non_idempotent_write" || payload.unwrap_or_default().is_empty() {
+                        let reason = if !retryable
+                            || effect == "non_idempotent_write"
+                            || payload.unwrap_or_default().is_empty()
+                        {
                             Some(Reason::NotRetryable)
                         } else if count >= 3 {
                             Some(Reason::RetriesExhausted)
@@ -48,13 +56,26 @@ fn the_decision_after_a_failure_with_every_column() {
                         };
                         let recovery = subject.recover(uid, OWNER, class, ERROR).unwrap();
                         let more = count.wrapping_add(1).to_string();
-                        let mut changes = vec![("claimed_by", ""), ("lease_expires", "0"), ("tstamp", now.as_str())];
+                        let mut changes = vec![
+                            ("claimed_by", ""),
+                            ("lease_expires", "0"),
+                            ("tstamp", now.as_str()),
+                        ];
                         match reason {
                             None => {
                                 let delay_ms = 30_000 << count;
-                                let expected = Recovery::Requeued { requeue_count: count + 1, delay_ms, woken_up: false, confirmed: false };
+                                let expected = Recovery::Requeued {
+                                    requeue_count: count + 1,
+                                    delay_ms,
+                                    woken_up: false,
+                                    confirmed: false,
+                                };
                                 assert_eq!(recovery, expected, "{why}");
-                                changes.extend([("status", "queued"), ("requeue_count", more.as_str()), ("pending_effect", "")]);
+                                changes.extend([
+                                    ("status", "queued"),
+                                    ("requeue_count", more.as_str()),
+                                    ("pending_effect", ""),
+                                ]);
                                 if queued_at {
                                     changes.push(("queued_at", &now));
                                 }
@@ -102,18 +123,27 @@ fn only_the_owner_recovers() {
         let uid = database.insert(&run);
         let before = database.row(uid);
         for class in [FailureClass::Connection, FailureClass::Unknown] {
-            assert_eq!(subject.recover(uid, OWNER, class, ERROR).unwrap(), Recovery::LeaseLost, "{before:?}");
+            assert_eq!(
+                subject.recover(uid, OWNER, class, ERROR).unwrap(),
+                Recovery::LeaseLost,
+                "{before:?}"
+            );
             assert_row(&database.row(uid), &before, "nothing is written");
         }
     }
-    assert_eq!(subject.recover(4_000_000_000, OWNER, FailureClass::Unknown, ERROR).unwrap(), Recovery::LeaseLost, "no such run");
+    assert_eq!(
+        subject.recover(4_000_000_000, OWNER, FailureClass::Unknown, ERROR).unwrap(),
+        Recovery::LeaseLost,
+        "no such run"
+    );
 }
 
 #[test]
 fn a_lease_that_is_over_but_taken_by_nobody_still_recovers() {
     let mut database = Database::new();
     let uid = database.insert(&Run::running(OWNER, NOW - 1_000));
-    let recovery = Subject::on(&database).recover(uid, OWNER, FailureClass::ServerError, ERROR).unwrap();
+    let recovery =
+        Subject::on(&database).recover(uid, OWNER, FailureClass::ServerError, ERROR).unwrap();
     assert!(matches!(recovery, Recovery::Requeued { requeue_count: 1, .. }), "{recovery:?}");
 }
 
@@ -126,7 +156,8 @@ fn a_reap_between_failure_and_recovery_wins() {
     let mut peer = Peer::of(&database);
     let begun = proxy.rule(When::statement("START TRANSACTION"), Fault::HoldReply);
     let recovery = std::thread::scope(|scope| {
-        let recovering = scope.spawn(|| subject.recover(uid, OWNER, FailureClass::Connection, ERROR));
+        let recovering =
+            scope.spawn(|| subject.recover(uid, OWNER, FailureClass::Connection, ERROR));
         begun.wait();
         peer.requeue_stale(uid, NOW).unwrap();
         begun.release();
@@ -149,7 +180,10 @@ fn p27_no_error_class_stops_a_settlement() {
         let mut database = Database::with(&Shape::default().collation(collation));
         let mut subject = Subject::on(&database);
         let uid = database.insert(&Run::running(OWNER, LEASE));
-        assert_eq!(subject.recover(uid, OWNER, FailureClass::Unknown, error_class).unwrap(), dead_letter(Reason::NotRetryable, 0));
+        assert_eq!(
+            subject.recover(uid, OWNER, FailureClass::Unknown, error_class).unwrap(),
+            dead_letter(Reason::NotRetryable, 0)
+        );
         assert_eq!(database.get(uid, "error_class"), stored, "{collation}");
         let queued = database.insert(&Run::queued());
         assert!(subject.fail_undispatched(queued, 0, error_class).unwrap());
@@ -159,7 +193,10 @@ fn p27_no_error_class_stops_a_settlement() {
     let mut subject = Subject::on(&database);
     let uid = database.insert(&Run::running(OWNER, LEASE));
     let cut = nrllm_runtime::domain::failure::error_class(long.as_bytes());
-    assert_eq!(subject.recover(uid, OWNER, FailureClass::Unknown, &cut).unwrap(), dead_letter(Reason::NotRetryable, 0));
+    assert_eq!(
+        subject.recover(uid, OWNER, FailureClass::Unknown, &cut).unwrap(),
+        dead_letter(Reason::NotRetryable, 0)
+    );
     assert_eq!(database.get(uid, "error_class").chars().count(), 255);
 }
 

@@ -3,9 +3,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use nrllm_runtime::config::options::Options;
 use nrllm_runtime::domain::failure::FailureClass;
 use nrllm_runtime::error::{Kind, Result};
-use nrllm_runtime::config::options::Options;
 use nrllm_runtime::ops::reap::{Report, Request};
 use nrllm_runtime::ops::recover_failure::Recovery;
 
@@ -31,7 +31,11 @@ struct Operation {
 impl Operation {
     /// The command that makes its effect stand: where it is a transaction the commit, else the write.
     fn write(&self) -> When {
-        let start = if self.name.starts_with("reap") || self.name.starts_with("recover") { "COMMIT" } else { "UPDATE " };
+        let start = if self.name.starts_with("reap") || self.name.starts_with("recover") {
+            "COMMIT"
+        } else {
+            "UPDATE "
+        };
         When::command(move |command| command.is_statement() && command.sql.starts_with(start))
     }
 
@@ -60,7 +64,9 @@ fn operations() -> Vec<Operation> {
             name: "claimQueued",
             run: Run::queued,
             call: |subject, uid, _| subject.claim(uid, OWNER, LEASE),
-            effect: |database, uid| database.get(uid, "status") == "running" && database.get(uid, "claimed_by") == OWNER,
+            effect: |database, uid| {
+                database.get(uid, "status") == "running" && database.get(uid, "claimed_by") == OWNER
+            },
         },
         Operation {
             name: "renewLease",
@@ -78,13 +84,17 @@ fn operations() -> Vec<Operation> {
             name: "requeue",
             run: held,
             call: |subject, uid, _| subject.requeue(uid, OWNER),
-            effect: |database, uid| database.get(uid, "status") == "queued" && database.get(uid, "requeue_count") == "1",
+            effect: |database, uid| {
+                database.get(uid, "status") == "queued" && database.get(uid, "requeue_count") == "1"
+            },
         },
         Operation {
             name: "requeueStale",
             run: stale,
             call: |subject, uid, _| subject.requeue_stale(uid, NOW),
-            effect: |database, uid| database.get(uid, "status") == "queued" && database.get(uid, "requeue_count") == "1",
+            effect: |database, uid| {
+                database.get(uid, "status") == "queued" && database.get(uid, "requeue_count") == "1"
+            },
         },
         Operation {
             name: "deadLetterStale",
@@ -100,7 +110,9 @@ fn operations() -> Vec<Operation> {
                 assert!(!matches!(recovery, Recovery::DeadLettered { .. }), "{recovery:?}");
                 Ok(matches!(recovery, Recovery::Requeued { requeue_count: 1, .. }))
             },
-            effect: |database, uid| database.get(uid, "status") == "queued" && database.get(uid, "requeue_count") == "1",
+            effect: |database, uid| {
+                database.get(uid, "status") == "queued" && database.get(uid, "requeue_count") == "1"
+            },
         },
         Operation {
             name: "recoverFailure, dead-letter",
@@ -116,17 +128,21 @@ fn operations() -> Vec<Operation> {
             name: "reap, requeue",
             run: stale,
             call: |subject, uid, _| {
-                let report = subject.reap(&Request { only: Some(vec![uid as u64]), ..request(5) })?;
+                let report =
+                    subject.reap(&Request { only: Some(vec![uid as u64]), ..request(5) })?;
                 assert!(report.dead_lettered.is_empty() && passed_over(&report), "{report:?}");
                 Ok(report.requeued.len() == 1 && report.requeued[0].requeue_count == 1)
             },
-            effect: |database, uid| database.get(uid, "status") == "queued" && database.get(uid, "requeue_count") == "1",
+            effect: |database, uid| {
+                database.get(uid, "status") == "queued" && database.get(uid, "requeue_count") == "1"
+            },
         },
         Operation {
             name: "reap, dead-letter",
             run: || stale().requeued(3),
             call: |subject, uid, _| {
-                let report = subject.reap(&Request { only: Some(vec![uid as u64]), ..request(5) })?;
+                let report =
+                    subject.reap(&Request { only: Some(vec![uid as u64]), ..request(5) })?;
                 assert!(report.requeued.is_empty() && passed_over(&report), "{report:?}");
                 Ok(report.dead_lettered.len() == 1)
             },
@@ -217,7 +233,15 @@ fn target(database: &mut Database, operation: &Operation) -> (i64, String) {
 }
 
 /// One operation with one fault at one of its commands.
-fn try_fault(database: &mut Database, proxy: &Proxy, operation: &Operation, warm: bool, nth: usize, fault: &Fault, why: &str) {
+fn try_fault(
+    database: &mut Database,
+    proxy: &Proxy,
+    operation: &Operation,
+    warm: bool,
+    nth: usize,
+    fault: &Fault,
+    why: &str,
+) {
     let mut subject = Subject::limits(proxy.endpoint(), database.name(), 5_000, 4_000);
     if warm {
         let uid = database.insert(&Run::queued());
@@ -233,8 +257,15 @@ fn try_fault(database: &mut Database, proxy: &Proxy, operation: &Operation, warm
     match &outcome {
         Ok(done) => assert_eq!(*done, effect, "{why}: the answer and the row; {:#?}", proxy.log()),
         Err(error) => {
-            assert!(matches!(error.kind, Kind::Connection | Kind::Query | Kind::Configuration), "{why}: {error:?}");
-            assert!(!effect || error.outcome_unknown(), "{why}: {error:?} but the row shows the effect; {:#?}", proxy.log());
+            assert!(
+                matches!(error.kind, Kind::Connection | Kind::Query | Kind::Configuration),
+                "{why}: {error:?}"
+            );
+            assert!(
+                !effect || error.outcome_unknown(),
+                "{why}: {error:?} but the row shows the effect; {:#?}",
+                proxy.log()
+            );
         }
     }
     next_questions(&mut subject, database, why);
@@ -250,8 +281,13 @@ fn p14_a_fault_at_any_command_never_makes_a_wrong_answer() {
             let commands = commands(&proxy, &mut database, &operation, warm);
             for (fault_name, fault) in faults() {
                 for nth in 1..=commands {
-                    let why = format!("{}, {fault_name} at command {nth} of {commands}, warm: {warm}", operation.name);
-                    let case = AssertUnwindSafe(|| try_fault(&mut database, &proxy, &operation, warm, nth, &fault, &why));
+                    let why = format!(
+                        "{}, {fault_name} at command {nth} of {commands}, warm: {warm}",
+                        operation.name
+                    );
+                    let case = AssertUnwindSafe(|| {
+                        try_fault(&mut database, &proxy, &operation, warm, nth, &fault, &why)
+                    });
                     if catch_unwind(case).is_err() {
                         wrong.push(why);
                         proxy.heal();
@@ -273,10 +309,14 @@ fn p14_what_happened_is_confirmed_by_reading_back() {
             let mut subject = Subject::through(&proxy, &database);
             let (uid, uuid) = target(&mut database, &operation);
             let rule = proxy.rule(operation.write(), fault);
-            let done = (operation.call)(&mut subject, uid, &uuid).unwrap_or_else(|error| panic!("{why}: {error:?}"));
+            let done = (operation.call)(&mut subject, uid, &uuid)
+                .unwrap_or_else(|error| panic!("{why}: {error:?}"));
             assert_eq!(rule.hits(), 1, "{why}");
             assert_eq!(done, (operation.effect)(&mut database, uid), "{why}");
-            assert!(done, "{why}: it took effect and the row says so, or it did not and was tried again");
+            assert!(
+                done,
+                "{why}: it took effect and the row says so, or it did not and was tried again"
+            );
             assert_eq!(proxy.connections(), 2, "{why}: read back on a new connection");
         }
     }
@@ -295,17 +335,29 @@ fn p14_a_confirmed_outcome_says_so() {
     assert_eq!((report.requeued.len(), report.dead_lettered.len()), (1, 1));
     assert!(report.requeued[0].confirmed && report.dead_lettered[0].confirmed);
     assert_eq!(report.requeued[0].requeue_count, 1);
-    assert_eq!((database.get(uids[0], "requeue_count"), database.get(uids[1], "requeue_count")), ("1".to_owned(), "3".to_owned()));
+    assert_eq!(
+        (database.get(uids[0], "requeue_count"), database.get(uids[1], "requeue_count")),
+        ("1".to_owned(), "3".to_owned())
+    );
 
     let uid = database.insert(&held());
     proxy.rule(commit(), Fault::CutAfter);
     let recovery = subject.recover(uid, OWNER, FailureClass::Connection, "E").unwrap();
-    assert!(matches!(recovery, Recovery::Requeued { confirmed: true, requeue_count: 1, delay_ms: 30_000, .. }), "{recovery:?}");
+    assert!(
+        matches!(
+            recovery,
+            Recovery::Requeued { confirmed: true, requeue_count: 1, delay_ms: 30_000, .. }
+        ),
+        "{recovery:?}"
+    );
 
     let uid = database.insert(&held().requeued(3));
     proxy.rule(commit(), Fault::CutAfter);
     let recovery = subject.recover(uid, OWNER, FailureClass::Connection, "E").unwrap();
-    assert!(matches!(recovery, Recovery::DeadLettered { confirmed: true, requeue_count: 3, .. }), "{recovery:?}");
+    assert!(
+        matches!(recovery, Recovery::DeadLettered { confirmed: true, requeue_count: 3, .. }),
+        "{recovery:?}"
+    );
 
     // Without a fault nothing has to be confirmed.
     database.insert(&stale());
@@ -314,7 +366,8 @@ fn p14_a_confirmed_outcome_says_so() {
 
 /// The reads of the run table that were sent, in the order of their sending.
 fn reads(proxy: &Proxy) -> Vec<String> {
-    let of_runs = |sql: &String| sql.starts_with("SELECT ") && sql.contains(&format!("FROM `{RUNS}`"));
+    let of_runs =
+        |sql: &String| sql.starts_with("SELECT ") && sql.contains(&format!("FROM `{RUNS}`"));
     proxy.statements().into_iter().filter(of_runs).collect()
 }
 
@@ -336,10 +389,17 @@ fn p02_ownership_is_never_read_without_a_lock() {
             }
             let (uid, uuid) = target(&mut database, &operation);
             proxy.clear_log();
-            assert!((operation.call)(&mut subject, uid, &uuid).unwrap(), "{}, lost: {lost}", operation.name);
+            assert!(
+                (operation.call)(&mut subject, uid, &uuid).unwrap(),
+                "{}, lost: {lost}",
+                operation.name
+            );
             let mut reads = reads(&proxy);
             // A reaper's list of candidates is plain (rule 6).
-            reads.retain(|sql| !(operation.name.starts_with("reap") && sql.contains(" ORDER BY lease_expires, uid LIMIT ")));
+            reads.retain(|sql| {
+                !(operation.name.starts_with("reap")
+                    && sql.contains(" ORDER BY lease_expires, uid LIMIT "))
+            });
             let repeated = lost && operation.may_be_repeated();
             assert_eq!(reads.is_empty(), repeated, "{}, lost: {lost}", operation.name);
             for sql in reads {
@@ -356,9 +416,16 @@ fn p14_on_a_cluster_reading_back_waits_for_what_the_lost_node_had_committed() {
         let proxy = Proxy::start(database.endpoint());
         // As a node's variables are.
         let variables = "SELECT 'version', VERSION() UNION SELECT 'transaction_isolation', 'x' UNION SELECT 'wsrep_on', 'ON'";
-        let variables = if wants_mysql() { variables.to_owned() } else { variables.replace("transaction_", "tx_") };
+        let variables = if wants_mysql() {
+            variables.to_owned()
+        } else {
+            variables.replace("transaction_", "tx_")
+        };
         proxy.rule(When::statement("SHOW VARIABLES").always(), Fault::Instead(variables));
-        let waits = proxy.rule(When::statement("SET SESSION wsrep_sync_wait = 1").always(), Fault::Instead("DO 0".to_owned()));
+        let waits = proxy.rule(
+            When::statement("SET SESSION wsrep_sync_wait = 1").always(),
+            Fault::Instead("DO 0".to_owned()),
+        );
         let mut subject = Subject::through(&proxy, &database);
         let (uid, uuid) = target(&mut database, &operation);
         let lost = proxy.rule(operation.write(), Fault::CutAfter);
@@ -419,14 +486,17 @@ fn p09_a_deadlock_of_a_single_statement_is_tried_again() {
     let mut database = Database::new();
     for operation in operations() {
         let part = if operation.name == "leaseState" { "SELECT status" } else { "UPDATE " };
-        let write = || When::command(move |command| command.is_statement() && command.sql.starts_with(part));
+        let write = || {
+            When::command(move |command| command.is_statement() && command.sql.starts_with(part))
+        };
         for code in [1213, 1020] {
             let why = format!("{}, {code}", operation.name);
             let proxy = Proxy::start(database.endpoint());
             let mut subject = Subject::through(&proxy, &database);
             let (uid, uuid) = target(&mut database, &operation);
             let rule = proxy.rule(write().times(2), Fault::Refuse(code));
-            let done = (operation.call)(&mut subject, uid, &uuid).unwrap_or_else(|error| panic!("{why}: {error:?}"));
+            let done = (operation.call)(&mut subject, uid, &uuid)
+                .unwrap_or_else(|error| panic!("{why}: {error:?}"));
             assert_eq!((rule.hits(), done), (2, (operation.effect)(&mut database, uid)), "{why}");
             assert!(done || operation.name == "leaseState", "{why}");
 
@@ -437,7 +507,10 @@ fn p09_a_deadlock_of_a_single_statement_is_tried_again() {
             assert!((2..=60).contains(&rule.hits()), "{why}: {} times", rule.hits());
             rule.cancel();
             match outcome {
-                Ok(done) => assert!(!done && operation.name.starts_with("reap"), "{why}: a reaper reports the run as skipped"),
+                Ok(done) => assert!(
+                    !done && operation.name.starts_with("reap"),
+                    "{why}: a reaper reports the run as skipped"
+                ),
                 Err(error) => assert_eq!(error.code, code, "{why}"),
             }
             assert!(!(operation.effect)(&mut database, uid), "{why}");
@@ -510,7 +583,8 @@ fn p21_a_slow_network_is_no_error() {
     proxy.rule(When::any_command().always(), Fault::DelayReply(delay));
     for operation in operations() {
         let (uid, uuid) = target(&mut database, &operation);
-        let done = (operation.call)(&mut subject, uid, &uuid).unwrap_or_else(|error| panic!("{}: {error:?}", operation.name));
+        let done = (operation.call)(&mut subject, uid, &uuid)
+            .unwrap_or_else(|error| panic!("{}: {error:?}", operation.name));
         assert_eq!(done, (operation.effect)(&mut database, uid), "{}", operation.name);
     }
     assert_eq!(proxy.connections(), 1);
@@ -546,13 +620,23 @@ fn p21_a_claim_whose_client_gave_up_never_takes_effect_later() {
         assert!(took < query_ms as u128 + 6_000, "{took} ms of {query_ms}");
         peer.let_go();
         // Nothing of the claim is left on the server that could still happen: then the row cannot change any more.
-        let left: Vec<_> = server.connections().into_iter().filter(|connection| connection.statement.contains("UPDATE")).collect();
+        let left: Vec<_> = server
+            .connections()
+            .into_iter()
+            .filter(|connection| connection.statement.contains("UPDATE"))
+            .collect();
         assert!(left.is_empty(), "{query_ms} ms: {error}, {left:?}");
         let mut observer = database.connect();
         observer.run("START TRANSACTION");
-        let row = observer.maps(&format!("SELECT * FROM tx_nrllm_agentrun WHERE uid = {uid} FOR UPDATE")).remove(0);
+        let row = observer
+            .maps(&format!("SELECT * FROM tx_nrllm_agentrun WHERE uid = {uid} FOR UPDATE"))
+            .remove(0);
         observer.run("ROLLBACK");
-        assert_eq!((row["status"].as_deref(), row["claimed_by"].as_deref()), (Some(&b"queued"[..]), Some(&b""[..])), "{query_ms} ms");
+        assert_eq!(
+            (row["status"].as_deref(), row["claimed_by"].as_deref()),
+            (Some(&b"queued"[..]), Some(&b""[..])),
+            "{query_ms} ms"
+        );
         // And the next call gives the right answer.
         assert!(subject.claim(uid, OWNER, LEASE).unwrap());
         assert!(subject.requeue(uid, OWNER).unwrap());
@@ -569,7 +653,8 @@ fn p21_every_operation_goes_on_when_the_idle_connection_was_closed() {
         assert_eq!(subject.lease_state(opened, OWNER).unwrap(), "requeued");
         proxy.cut_all();
         let (uid, uuid) = target(&mut database, &operation);
-        let done = (operation.call)(&mut subject, uid, &uuid).unwrap_or_else(|error| panic!("{}: {error}", operation.name));
+        let done = (operation.call)(&mut subject, uid, &uuid)
+            .unwrap_or_else(|error| panic!("{}: {error}", operation.name));
         assert_eq!(done, operation.name != "leaseState", "{}", operation.name);
         assert_eq!(done, (operation.effect)(&mut database, uid), "{}", operation.name);
         assert_eq!(proxy.connections(), 2, "{}", operation.name);
@@ -604,7 +689,9 @@ fn session_variables(subject: &mut Subject) -> Vec<String> {
         "SELECT CONCAT_WS('|', @@session.autocommit + 0, @@session.{isolation}, @@session.sql_mode, @@session.innodb_lock_wait_timeout, \
          @@session.{limit}, @@session.character_set_client)"
     );
-    let mut rows = subject.run(async |session, _| session.query(&sql, mysql_async::Params::Empty).await).unwrap();
+    let mut rows = subject
+        .run(async |session, _| session.query(&sql, mysql_async::Params::Empty).await)
+        .unwrap();
     let row: String = rows.remove(0).take(0).unwrap();
     row.split('|').map(str::to_owned).collect()
 }
@@ -620,21 +707,32 @@ fn p21_every_session_has_its_own_settings_whatever_the_sites_are() {
     ];
     for (options, isolation) in [
         (hostile.to_vec(), "READ-COMMITTED"),
-        ([hostile, &["--log-bin=binlog", "--server-id=1", "--binlog-format=STATEMENT"]].concat(), "REPEATABLE-READ"),
+        (
+            [hostile, &["--log-bin=binlog", "--server-id=1", "--binlog-format=STATEMENT"]].concat(),
+            "REPEATABLE-READ",
+        ),
     ] {
         let server = Server::start(&options);
         let database = Database::on(&server, &Shape::default());
         for query_ms in [400, 3_500, 30_000] {
-            let mut subject = Subject::limits(database.endpoint(), database.name(), 10_000, query_ms);
+            let mut subject =
+                Subject::limits(database.endpoint(), database.name(), 10_000, query_ms);
             for connection in 0..2 {
                 let variables = session_variables(&mut subject);
                 assert_eq!(variables[0], "1", "autocommit of connection {connection}");
                 assert_eq!(variables[1], isolation, "isolation of connection {connection}");
                 assert_eq!(variables[2], "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION");
-                let (lock_wait, statement): (f64, f64) = (variables[3].parse().unwrap(), variables[4].parse().unwrap());
+                let (lock_wait, statement): (f64, f64) =
+                    (variables[3].parse().unwrap(), variables[4].parse().unwrap());
                 let client = query_ms as f64 / 1_000.0;
-                assert!(lock_wait <= client.max(1.0), "a row lock is waited for {lock_wait} s, the client waits {client} s");
-                assert!(statement > 0.0 && statement < client, "a statement has {statement} s, the client waits {client} s");
+                assert!(
+                    lock_wait <= client.max(1.0),
+                    "a row lock is waited for {lock_wait} s, the client waits {client} s"
+                );
+                assert!(
+                    statement > 0.0 && statement < client,
+                    "a statement has {statement} s, the client waits {client} s"
+                );
                 assert_eq!(variables[5], "utf8mb4");
                 subject.session.discard();
             }
@@ -653,7 +751,11 @@ fn p21_wait_timeout_between_two_calls_is_no_error() {
     let own = database.client().id();
     // The server says when it has closed the idle connection.
     let gone = std::time::Instant::now();
-    while server.connections().iter().any(|connection| connection.database == database.name() && connection.id != own) {
+    while server
+        .connections()
+        .iter()
+        .any(|connection| connection.database == database.name() && connection.id != own)
+    {
         assert!(gone.elapsed() < crate::support::PATIENCE);
     }
     assert!(subject.claim(uid, OWNER, LEASE).unwrap());
@@ -671,7 +773,10 @@ fn p21_a_server_that_is_not_the_primary_costs_the_connection() {
         proxy.rule(When::statement("UPDATE "), Fault::Refuse(code));
         let error = error_of(Kind::Connection, subject.renew(uid, OWNER, LEASE));
         assert_eq!(error.code, code);
-        assert!(subject.renew(uid, OWNER, LEASE).unwrap(), "{code}: the next connection may reach the primary");
+        assert!(
+            subject.renew(uid, OWNER, LEASE).unwrap(),
+            "{code}: the next connection may reach the primary"
+        );
         assert_eq!(proxy.connections(), 2, "{code}");
     }
 }
@@ -687,7 +792,11 @@ fn p21_a_read_only_server_is_a_connection_error() {
         "CREATE USER 'site'@'127.0.0.1' IDENTIFIED BY 'site-Passw0rd'; GRANT SELECT, INSERT, UPDATE, DELETE ON {}.* TO 'site'@'127.0.0.1'",
         database.name()
     ));
-    let endpoint = Endpoint { user: "site".to_owned(), password: "site-Passw0rd".to_owned(), ..server.endpoint().clone() };
+    let endpoint = Endpoint {
+        user: "site".to_owned(),
+        password: "site-Passw0rd".to_owned(),
+        ..server.endpoint().clone()
+    };
     let mut subject = Subject::at(&endpoint, database.name(), Options::default());
     assert!(subject.renew(uid, OWNER, LEASE).unwrap());
     admin.run("SET GLOBAL read_only = ON");
@@ -703,11 +812,16 @@ fn p21_a_refused_statement_is_a_query_error_and_the_connection_stays() {
     let proxy = Proxy::start(database.endpoint());
     let mut subject = Subject::through(&proxy, &database);
     let uid = database.insert(&held());
-    for (code, kind) in
-        [(1064, Kind::Query), (1461, Kind::Query), (1142, Kind::Query), (1146, Kind::Configuration), (1054, Kind::Configuration)]
-    {
+    for (code, kind) in [
+        (1064, Kind::Query),
+        (1461, Kind::Query),
+        (1142, Kind::Query),
+        (1146, Kind::Configuration),
+        (1054, Kind::Configuration),
+    ] {
         assert!(subject.renew(uid, OWNER, LEASE).unwrap());
-        proxy.rule(When::command(|command| command.sql.starts_with("UPDATE ")), Fault::Refuse(code));
+        proxy
+            .rule(When::command(|command| command.sql.starts_with("UPDATE ")), Fault::Refuse(code));
         assert_eq!(error_of(kind, subject.renew(uid, OWNER, LEASE)).code, code);
     }
     assert!(subject.renew(uid, OWNER, LEASE).unwrap());
@@ -720,9 +834,14 @@ fn p21_a_server_that_cannot_be_reached_says_where_it_was_looked_for() {
     let uid = database.insert(&held());
     let proxy = Proxy::start(database.endpoint());
     proxy.welcome(Welcome::Refuse(1040), 1);
-    let error = error_of(Kind::Connection, Subject::through(&proxy, &database).renew(uid, OWNER, LEASE));
+    let error =
+        error_of(Kind::Connection, Subject::through(&proxy, &database).renew(uid, OWNER, LEASE));
     assert_eq!(error.code, 1040);
-    for welcome in [Welcome::Cut, Welcome::CutAtLogin, Welcome::Garbage(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec())] {
+    for welcome in [
+        Welcome::Cut,
+        Welcome::CutAtLogin,
+        Welcome::Garbage(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()),
+    ] {
         proxy.welcome(welcome.clone(), 1);
         let mut subject = Subject::limits(proxy.endpoint(), database.name(), 1_500, 1_500);
         error_of(Kind::Connection, subject.renew(uid, OWNER, LEASE));
@@ -730,11 +849,22 @@ fn p21_a_server_that_cannot_be_reached_says_where_it_was_looked_for() {
     }
     let nowhere = proxy.endpoint().clone();
     drop(proxy);
-    let error = error_of(Kind::Connection, Subject::at(&nowhere, database.name(), Options::default()).renew(uid, OWNER, LEASE));
+    let error = error_of(
+        Kind::Connection,
+        Subject::at(&nowhere, database.name(), Options::default()).renew(uid, OWNER, LEASE),
+    );
     assert!(error.message.contains(&nowhere.port.to_string()), "{error}");
-    for (user, database_name) in [("nobody", database.name()), (nowhere.user.as_str(), "no_such_database")] {
-        let endpoint = Endpoint { user: user.to_owned(), password: "hidden-Passw0rd".to_owned(), ..database.endpoint().clone() };
-        let error = Subject::at(&endpoint, database_name, Options::default()).renew(uid, OWNER, LEASE).unwrap_err();
+    for (user, database_name) in
+        [("nobody", database.name()), (nowhere.user.as_str(), "no_such_database")]
+    {
+        let endpoint = Endpoint {
+            user: user.to_owned(),
+            password: "hidden-Passw0rd".to_owned(),
+            ..database.endpoint().clone()
+        };
+        let error = Subject::at(&endpoint, database_name, Options::default())
+            .renew(uid, OWNER, LEASE)
+            .unwrap_err();
         assert!(!format!("{error:?} {error}").contains("hidden-Passw0rd"), "{error}");
     }
 }
@@ -745,10 +875,14 @@ fn p20_one_connection_and_a_handful_of_statements_for_a_whole_life() {
     let mut database = Database::on(&server, &Shape::default());
     let proxy = Proxy::start(database.endpoint());
     let mut subject = Subject::through(&proxy, &database);
-    let uids = database.insert_all(&(0..30).map(|number| Run::running(&format!("worker:{number}"), LEASE)).collect::<Vec<_>>());
+    let uids = database.insert_all(
+        &(0..30).map(|number| Run::running(&format!("worker:{number}"), LEASE)).collect::<Vec<_>>(),
+    );
     for tick in 0..3_000_usize {
         let number = tick % uids.len();
-        assert!(subject.renew(uids[number], &format!("worker:{number}"), LEASE + tick as i64).unwrap());
+        assert!(
+            subject.renew(uids[number], &format!("worker:{number}"), LEASE + tick as i64).unwrap()
+        );
         if tick % 30 == 0 {
             // Reports of all sizes: no statement's text may depend on them and stay prepared.
             let runs = vec![stale(); 1 + tick / 30];
@@ -772,7 +906,8 @@ fn p20_few_prepared_statements_allowed_by_the_server() {
     let mut subject = Subject::on(&database);
     for operation in operations() {
         let (uid, uuid) = target(&mut database, &operation);
-        (operation.call)(&mut subject, uid, &uuid).unwrap_or_else(|error| panic!("{}: {error:?}", operation.name));
+        (operation.call)(&mut subject, uid, &uuid)
+            .unwrap_or_else(|error| panic!("{}: {error:?}", operation.name));
     }
 }
 
@@ -783,9 +918,19 @@ fn p22_awkward_credentials_work_and_are_never_shown() {
     let uid = database.insert(&held());
     let password = "p@ss:w/o#rd?%41&+ \u{fc}'\"\\`";
     let mut admin = server.client();
-    admin.run(&format!("CREATE USER 'o''brien \u{e4}'@'127.0.0.1' IDENTIFIED BY '{}'", password.replace('\\', "\\\\").replace('\'', "''")));
-    admin.run(&format!("GRANT SELECT, UPDATE ON {}.* TO 'o''brien \u{e4}'@'127.0.0.1'", database.name()));
-    let endpoint = Endpoint { user: "o'brien \u{e4}".to_owned(), password: password.to_owned(), ..server.endpoint().clone() };
+    admin.run(&format!(
+        "CREATE USER 'o''brien \u{e4}'@'127.0.0.1' IDENTIFIED BY '{}'",
+        password.replace('\\', "\\\\").replace('\'', "''")
+    ));
+    admin.run(&format!(
+        "GRANT SELECT, UPDATE ON {}.* TO 'o''brien \u{e4}'@'127.0.0.1'",
+        database.name()
+    ));
+    let endpoint = Endpoint {
+        user: "o'brien \u{e4}".to_owned(),
+        password: password.to_owned(),
+        ..server.endpoint().clone()
+    };
     let settings = crate::subject::settings(&endpoint, database.name());
     assert!(!format!("{settings:?}").contains("p@ss"), "{settings:?}");
     let mut subject = Subject::of(settings, Options::default());

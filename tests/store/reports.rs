@@ -10,7 +10,9 @@ use crate::support::server;
 const OWNER: &str = "worker:web-01:4711:c0ffee";
 
 fn report(database: &Database, now: Option<i64>, since: Option<i64>) -> StatusReport {
-    Subject::on(database).run(async |session, context| status(session, context, now, since).await).unwrap()
+    Subject::on(database)
+        .run(async |session, context| status(session, context, now, since).await)
+        .unwrap()
 }
 
 fn count(list: &[(String, u64)], name: &str) -> Option<u64> {
@@ -22,10 +24,24 @@ fn an_empty_table_has_zeroes_for_every_status() {
     let database = Database::new();
     let report = report(&database, None, None);
     let names: Vec<&str> = report.counts.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["queued", "running", "waiting_for_approval", "waiting_for_input", "completed", "failed", "cancelled"]);
+    assert_eq!(
+        names,
+        [
+            "queued",
+            "running",
+            "waiting_for_approval",
+            "waiting_for_input",
+            "completed",
+            "failed",
+            "cancelled"
+        ]
+    );
     assert!(report.counts.iter().all(|(_, count)| *count == 0) && report.dead_letters.is_empty());
     assert_eq!((report.expired_leases, report.unleased_running, report.stranded), (0, 0, 0));
-    assert_eq!((report.oldest_lease, report.oldest_queued_seconds, report.lease_key), (None, None, false));
+    assert_eq!(
+        (report.oldest_lease, report.oldest_queued_seconds, report.lease_key),
+        (None, None, false)
+    );
     assert_eq!(report.server, server::shared().version());
     assert_eq!(report.isolation, "READ-COMMITTED");
 }
@@ -50,7 +66,14 @@ fn every_kind_of_run_is_counted_where_it_belongs() {
         Run::in_status("a_later_status"),
     ]);
     let all = report(&database, None, None);
-    for (name, expected) in [("running", 5), ("queued", 2), ("failed", 4), ("completed", 1), ("cancelled", 1), ("a_later_status", 1)] {
+    for (name, expected) in [
+        ("running", 5),
+        ("queued", 2),
+        ("failed", 4),
+        ("completed", 1),
+        ("cancelled", 1),
+        ("a_later_status", 1),
+    ] {
         assert_eq!(count(&all.counts, name), Some(expected), "{name}");
     }
     assert_eq!(count(&all.dead_letters, "not_retryable"), Some(2));
@@ -63,7 +86,10 @@ fn every_kind_of_run_is_counted_where_it_belongs() {
     assert_eq!(report(&database, Some(NOW - 300), None).expired_leases, 1);
     // The time bounds what was created, not what is going on.
     let recent = report(&database, None, Some(NOW - 100));
-    assert_eq!((count(&recent.counts, "failed"), count(&recent.counts, "queued")), (Some(1), Some(1)));
+    assert_eq!(
+        (count(&recent.counts, "failed"), count(&recent.counts, "queued")),
+        (Some(1), Some(1))
+    );
     assert_eq!((recent.expired_leases, recent.oldest_queued_seconds), (2, Some(90)));
 }
 
@@ -75,7 +101,11 @@ fn the_wait_counts_from_queued_at_where_it_is_known() {
     database.insert(&Run::queued().tstamp(NOW - 60).set("queued_at", 0));
     assert_eq!(report(&database, None, None).oldest_queued_seconds, Some(60));
     database.insert(&Run::queued().tstamp(NOW + 60));
-    assert_eq!(report(&database, None, None).oldest_queued_seconds, Some(60), "a wait is never negative");
+    assert_eq!(
+        report(&database, None, None).oldest_queued_seconds,
+        Some(60),
+        "a wait is never negative"
+    );
 }
 
 #[test]
@@ -93,7 +123,12 @@ fn a_run_is_stranded_when_nothing_woke_it_long_after_it_was_due() {
     ] {
         let before = report(&database, None, None).stranded;
         let uid = database.insert(&run);
-        assert_eq!(report(&database, None, None).stranded - before, stranded, "{:?}", database.row(uid));
+        assert_eq!(
+            report(&database, None, None).stranded - before,
+            stranded,
+            "{:?}",
+            database.row(uid)
+        );
     }
 }
 

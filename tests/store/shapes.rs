@@ -1,7 +1,7 @@
 //! Tables and accounts as they are found: missing columns and when they are asked for again, other names, other schemas.
 
-use nrllm_runtime::error::Kind;
 use nrllm_runtime::config::options::{Options, TableName};
+use nrllm_runtime::error::Kind;
 
 use crate::subject::{LEASE, NOW, Subject, error_of, request};
 use crate::support::database::{Database, Run, Shape, assert_row};
@@ -27,7 +27,10 @@ fn a_column_that_comes_is_seen_at_the_next_connection() {
     subject.session.discard();
     assert!(subject.fence(uid, OWNER, "read_only", LEASE).unwrap());
     assert!(subject.requeue(uid, OWNER).unwrap());
-    assert_eq!((database.get(uid, "pending_effect"), database.get(uid, "queued_at")), (String::new(), NOW.to_string()));
+    assert_eq!(
+        (database.get(uid, "pending_effect"), database.get(uid, "queued_at")),
+        (String::new(), NOW.to_string())
+    );
 }
 
 #[test]
@@ -76,7 +79,10 @@ fn the_table_is_asked_about_once_a_connection() {
     let asked = proxy.rule(When::statement("information_schema").always(), Fault::Watch);
     let mut subject = Subject::through(&proxy, &database);
     for _ in 0..5 {
-        assert!(subject.renew(uid, OWNER, LEASE).unwrap() && subject.fence(uid, OWNER, "", LEASE).unwrap());
+        assert!(
+            subject.renew(uid, OWNER, LEASE).unwrap()
+                && subject.fence(uid, OWNER, "", LEASE).unwrap()
+        );
     }
     assert_eq!(asked.hits(), 1);
 }
@@ -89,7 +95,11 @@ fn the_table_may_have_another_name_and_live_in_another_schema() {
     database.client().run("INSERT INTO `Runs$2` SELECT * FROM tx_nrllm_agentrun");
     let mut renamed = Subject::with(&database, named("Runs$2"));
     assert!(renamed.renew(uid, OWNER, LEASE + 7).unwrap());
-    assert_eq!(database.get(uid, "lease_expires"), LEASE.to_string(), "the other table is untouched");
+    assert_eq!(
+        database.get(uid, "lease_expires"),
+        LEASE.to_string(),
+        "the other table is untouched"
+    );
     assert_eq!(database.client().number("SELECT lease_expires FROM `Runs$2`"), LEASE + 7);
 
     let elsewhere = format!("{}.tx_nrllm_agentrun", database.name());
@@ -103,8 +113,13 @@ fn the_table_may_have_another_name_and_live_in_another_schema() {
 #[test]
 fn a_table_that_does_not_exist_is_named() {
     let database = Database::new();
-    for (database_name, table) in [(database.name(), "no_such_table"), (database.name(), "no_such_schema.runs"), ("", "runs")] {
-        let error = error_of(Kind::Configuration, Subject::at(database.endpoint(), database_name, named(table)).renew(1, OWNER, LEASE));
+    for (database_name, table) in
+        [(database.name(), "no_such_table"), (database.name(), "no_such_schema.runs"), ("", "runs")]
+    {
+        let error = error_of(
+            Kind::Configuration,
+            Subject::at(database.endpoint(), database_name, named(table)).renew(1, OWNER, LEASE),
+        );
         assert!(!error.message.is_empty(), "{error}");
         if database_name == database.name() {
             assert!(error.message.contains("no_such_"), "{error}");
@@ -114,7 +129,26 @@ fn a_table_that_does_not_exist_is_named() {
 
 #[test]
 fn no_name_gets_out_of_its_quotes() {
-    for name in ["", "a`b", "a b", "a.b.c", "a;b", "a'b", "a\\b", "a-b", "a\0", "\u{e4}", ".", "a.", ".a", &"x".repeat(65)] {
-        assert_eq!(TableName::parse("table", name).unwrap_err().kind, Kind::Configuration, "{name:?}");
+    for name in [
+        "",
+        "a`b",
+        "a b",
+        "a.b.c",
+        "a;b",
+        "a'b",
+        "a\\b",
+        "a-b",
+        "a\0",
+        "\u{e4}",
+        ".",
+        "a.",
+        ".a",
+        &"x".repeat(65),
+    ] {
+        assert_eq!(
+            TableName::parse("table", name).unwrap_err().kind,
+            Kind::Configuration,
+            "{name:?}"
+        );
     }
 }

@@ -3,17 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nrllm_runtime::domain::validate;
-use nrllm_runtime::domain::failure::{Classification, Failure, FailureClass};
-use nrllm_runtime::ops::sql::Context;
-use nrllm_runtime::error::{Error, Kind, Result};
-use nrllm_runtime::config::value::{Input, Key};
+use nrllm_runtime::config::connection::{ConnectionSettings, Defaults};
 use nrllm_runtime::config::options::Options;
+use nrllm_runtime::config::value::{Input, Key};
+use nrllm_runtime::db::session::Session;
+use nrllm_runtime::domain::failure::{Classification, Failure, FailureClass};
+use nrllm_runtime::domain::validate;
+use nrllm_runtime::error::{Error, Kind, Result};
 use nrllm_runtime::ops::reap::{self, Entry, Report, Request};
 use nrllm_runtime::ops::recover_failure::{self, Recovery};
-use nrllm_runtime::db::session::Session;
-use nrllm_runtime::config::connection::{ConnectionSettings, Defaults};
-use nrllm_runtime::ops::{cancel_run, claim_queued, dead_letter_stale, fail_undispatched, lease_state, mark_pending_effect, renew_lease, requeue};
+use nrllm_runtime::ops::sql::Context;
+use nrllm_runtime::ops::{
+    cancel_run, claim_queued, dead_letter_stale, fail_undispatched, lease_state,
+    mark_pending_effect, renew_lease, requeue,
+};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::support::database::Database;
@@ -45,7 +48,8 @@ pub fn settings(endpoint: &Endpoint, database: &str) -> ConnectionSettings {
         entry("password", text(&endpoint.password)),
         entry("dbname", text(database)),
     ]);
-    ConnectionSettings::parse(&input, &Defaults::default()).expect("the settings of the test server")
+    ConnectionSettings::parse(&input, &Defaults::default())
+        .expect("the settings of the test server")
 }
 
 impl Subject {
@@ -80,7 +84,10 @@ impl Subject {
         Self::at(endpoint, database, options)
     }
 
-    pub fn run<T>(&mut self, work: impl AsyncFnOnce(&mut Session, Context<'_>) -> Result<T>) -> Result<T> {
+    pub fn run<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&mut Session, Context<'_>) -> Result<T>,
+    ) -> Result<T> {
         let context = Context { options: &self.options, time: self.time };
         let session = &mut self.session;
         self.runtime.block_on(work(session, context))
@@ -88,17 +95,24 @@ impl Subject {
 
     pub fn claim(&mut self, uid: i64, owner: &str, lease: i64) -> Result<bool> {
         let uid = validate::run_uid(uid)?;
-        self.run(async |session, context| claim_queued::claim_queued(session, context, uid, owner, lease).await)
+        self.run(async |session, context| {
+            claim_queued::claim_queued(session, context, uid, owner, lease).await
+        })
     }
 
     pub fn renew(&mut self, uid: i64, owner: &str, lease: i64) -> Result<bool> {
         let uid = validate::run_uid(uid)?;
-        self.run(async |session, context| renew_lease::renew_lease(session, context, uid, owner, lease).await)
+        self.run(async |session, context| {
+            renew_lease::renew_lease(session, context, uid, owner, lease).await
+        })
     }
 
     pub fn fence(&mut self, uid: i64, owner: &str, effect: &str, lease: i64) -> Result<bool> {
         let uid = validate::run_uid(uid)?;
-        self.run(async |session, context| mark_pending_effect::mark_pending_effect(session, context, uid, owner, effect, lease).await)
+        self.run(async |session, context| {
+            mark_pending_effect::mark_pending_effect(session, context, uid, owner, effect, lease)
+                .await
+        })
     }
 
     pub fn requeue(&mut self, uid: i64, owner: &str) -> Result<bool> {
@@ -113,12 +127,16 @@ impl Subject {
 
     pub fn dead_letter_stale(&mut self, uid: i64, now: i64, reason: &str) -> Result<bool> {
         let uid = validate::run_uid(uid)?;
-        self.run(async |session, context| dead_letter_stale::dead_letter_stale(session, context, uid, now, reason).await)
+        self.run(async |session, context| {
+            dead_letter_stale::dead_letter_stale(session, context, uid, now, reason).await
+        })
     }
 
     pub fn lease_state(&mut self, uid: i64, owner: &str) -> Result<&'static str> {
         let uid = validate::run_uid(uid)?;
-        self.run(async |session, context| Ok(lease_state::lease_state(session, context, uid, owner).await?.as_str()))
+        self.run(async |session, context| {
+            Ok(lease_state::lease_state(session, context, uid, owner).await?.as_str())
+        })
     }
 
     pub fn reap(&mut self, request: &Request) -> Result<Report> {
@@ -130,19 +148,37 @@ impl Subject {
         self.reap(&request(limit)).expect("a reap")
     }
 
-    pub fn recover(&mut self, uid: i64, owner: &str, class: FailureClass, error_class: &str) -> Result<Recovery> {
+    pub fn recover(
+        &mut self,
+        uid: i64,
+        owner: &str,
+        class: FailureClass,
+        error_class: &str,
+    ) -> Result<Recovery> {
         let uid = validate::run_uid(uid)?;
-        let failure = Failure { classification: Classification { class, http_status: None }, error_class: error_class.to_owned() };
-        self.run(async |session, context| recover_failure::recover_failure(session, context, uid, owner, &failure, None).await)
+        let failure = Failure {
+            classification: Classification { class, http_status: None },
+            error_class: error_class.to_owned(),
+        };
+        self.run(async |session, context| {
+            recover_failure::recover_failure(session, context, uid, owner, &failure, None).await
+        })
     }
 
     pub fn cancel(&mut self, uuid: &str) -> Result<bool> {
         self.run(async |session, context| cancel_run::cancel_run(session, context, uuid).await)
     }
 
-    pub fn fail_undispatched(&mut self, uid: i64, requeue_count: i64, error_class: &str) -> Result<bool> {
+    pub fn fail_undispatched(
+        &mut self,
+        uid: i64,
+        requeue_count: i64,
+        error_class: &str,
+    ) -> Result<bool> {
         let (uid, count) = (validate::run_uid(uid)?, validate::requeue_count(requeue_count)?);
-        self.run(async |session, context| fail_undispatched::fail_undispatched(session, context, uid, count, error_class).await)
+        self.run(async |session, context| {
+            fail_undispatched::fail_undispatched(session, context, uid, count, error_class).await
+        })
     }
 }
 

@@ -11,7 +11,9 @@ use crate::support::server::{self, Server};
 
 /// A renewal as PHP writes it; `tstamp` is what makes it change something or not.
 fn renew(client: &mut Client, uid: i64, tstamp: i64) -> Result<u64, Error> {
-    let sql = format!("UPDATE {RUNS} SET lease_expires = ?, tstamp = ? WHERE uid = ? AND status = 'running' AND claimed_by = ?");
+    let sql = format!(
+        "UPDATE {RUNS} SET lease_expires = ?, tstamp = ? WHERE uid = ? AND status = 'running' AND claimed_by = ?"
+    );
     client.try_exec(&sql, (5_000, tstamp, uid, "worker:a")).map(|done| done.affected)
 }
 
@@ -21,7 +23,11 @@ fn through(proxy: &Proxy, database: &Database) -> Client {
 
 #[test]
 fn a_database_has_the_shape_that_was_asked_for() {
-    let shape = Shape::default().collation("latin1_swedish_ci").queued_at().lease_key().without("pending_effect");
+    let shape = Shape::default()
+        .collation("latin1_swedish_ci")
+        .queued_at()
+        .lease_key()
+        .without("pending_effect");
     let mut database = Database::with(&shape);
     let uid = database.insert(&Run::running("worker:a", 5_000));
     let row = database.row(uid);
@@ -29,7 +35,11 @@ fn a_database_has_the_shape_that_was_asked_for() {
     assert_eq!(row["claimed_by"].as_deref(), Some(&b"worker:a"[..]));
     let table = database.client().rows(&format!("SHOW CREATE TABLE {RUNS}"));
     let table = String::from_utf8_lossy(table[0][1].as_deref().unwrap()).into_owned();
-    assert!(table.contains("`nrllm_runtime_lease` (`status`,`lease_expires`)") && table.contains("latin1"), "{table}");
+    assert!(
+        table.contains("`nrllm_runtime_lease` (`status`,`lease_expires`)")
+            && table.contains("latin1"),
+        "{table}"
+    );
     for collation in ["utf8mb4_general_ci", "utf8mb4_bin", "utf8mb3_general_ci"] {
         Database::with(&Shape::default().collation(collation));
     }
@@ -41,7 +51,12 @@ fn a_database_is_gone_with_its_test() {
     let name = database.name().to_owned();
     let mut client = database.connect();
     drop(database);
-    assert_eq!(client.number(&format!("SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = '{name}'")), 0);
+    assert_eq!(
+        client.number(&format!(
+            "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = '{name}'"
+        )),
+        0
+    );
 }
 
 #[test]
@@ -54,7 +69,10 @@ fn a_row_is_compared_column_by_column() {
     assert_row(&after, &changed(&before, &[("tstamp", "1234")]), "a renewal");
     let differs = std::panic::catch_unwind(|| assert_row(&after, &before, "a renewal"));
     let message = *differs.unwrap_err().downcast::<String>().unwrap();
-    assert!(message.contains("tstamp is \"1234\", expected \"1000\"") && !message.contains("uuid"), "{message}");
+    assert!(
+        message.contains("tstamp is \"1234\", expected \"1000\"") && !message.contains("uuid"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -94,13 +112,20 @@ fn the_proxy_counts_and_logs_what_goes_through() {
     renew(&mut client, uid, 2_000).unwrap();
     assert_eq!(client.number("SELECT 1 UNION ALL SELECT 2 LIMIT 1"), 1);
     assert!(client.try_run("SELEC 1").is_err());
-    assert_eq!(client.rows("SELECT 1; SELECT 2").len(), 1, "of two result sets the client gives the first");
+    assert_eq!(
+        client.rows("SELECT 1; SELECT 2").len(),
+        1,
+        "of two result sets the client gives the first"
+    );
     let count = proxy.count().since(before);
     assert_eq!((count.prepares, count.statements, count.round_trips, count.commands), (1, 5, 6, 6));
     assert_eq!(proxy.count_of(0).commands, proxy.count().commands);
     let log = proxy.log();
     assert_eq!(log[0].command.kind, Kind::Prepare);
-    assert!(log[1].command.kind == Kind::Execute && log[1].command.sql.starts_with("UPDATE"), "{log:?}");
+    assert!(
+        log[1].command.kind == Kind::Execute && log[1].command.sql.starts_with("UPDATE"),
+        "{log:?}"
+    );
     let Outcome::Ok { affected: 1, info } = &log[1].outcome else { panic!("{log:?}") };
     assert!(info.starts_with("Rows matched: 1  Changed: 1"), "{info}");
     assert_eq!(log[3].outcome, Outcome::Rows(1));
@@ -122,7 +147,9 @@ fn a_cut_before_leaves_the_row_and_a_cut_after_does_not() {
     assert!(renew(&mut through(&proxy, &database), uid, 2_000).is_err());
     assert_eq!((rule.hits(), database.get(uid, "tstamp").as_str()), (1, "1000"));
 
-    for (tstamp, fault) in [(3_000, Fault::CutAfter), (4_000, Fault::CutWithin(0)), (5_000, Fault::CutWithin(6))] {
+    for (tstamp, fault) in
+        [(3_000, Fault::CutAfter), (4_000, Fault::CutWithin(0)), (5_000, Fault::CutWithin(6))]
+    {
         let rule = proxy.rule(When::statement("update"), fault);
         assert!(renew(&mut through(&proxy, &database), uid, tstamp).is_err());
         assert_eq!((rule.hits(), database.get(uid, "tstamp")), (1, tstamp.to_string()));
@@ -139,7 +166,9 @@ fn a_rule_is_for_the_nth_statement_and_so_many_times() {
     let proxy = Proxy::start(database.endpoint());
     let mut client = through(&proxy, &database);
     let rule = proxy.rule(When::any_statement().nth(3).times(2), Fault::Refuse(1205));
-    let codes: Vec<bool> = (0..6).map(|_| client.try_run("DO 1").is_err_and(|error| refused_with(&error, 1205))).collect();
+    let codes: Vec<bool> = (0..6)
+        .map(|_| client.try_run("DO 1").is_err_and(|error| refused_with(&error, 1205)))
+        .collect();
     assert_eq!(codes, [false, false, true, true, false, false]);
     assert_eq!(rule.hits(), 2);
     let prepare = proxy.rule(When::prepare("select ?"), Fault::Refuse(1461));
@@ -178,7 +207,9 @@ fn what_is_held_waits_until_it_is_released() {
     let mut database = Database::new();
     let uid = database.insert(&Run::running("worker:a", 5_000));
     let proxy = Proxy::start(database.endpoint());
-    for (fault, tstamp, meanwhile) in [(Fault::HoldRequest, 2_000, "1000"), (Fault::HoldReply, 3_000, "3000")] {
+    for (fault, tstamp, meanwhile) in
+        [(Fault::HoldRequest, 2_000, "1000"), (Fault::HoldReply, 3_000, "3000")]
+    {
         let rule = proxy.rule(When::statement("update"), fault);
         let mut client = through(&proxy, &database);
         let worker = thread::spawn(move || renew(&mut client, uid, tstamp).unwrap());
@@ -256,7 +287,10 @@ fn a_server_can_be_made_to_look_like_another() {
     let database = Database::new();
     let proxy = Proxy::start(database.endpoint());
     let mut client = through(&proxy, &database);
-    proxy.rule(When::command(|command| command.sql == "SELECT VERSION()").times(1), Fault::Instead("SELECT '10.5.29-MariaDB'".to_owned()));
+    proxy.rule(
+        When::command(|command| command.sql == "SELECT VERSION()").times(1),
+        Fault::Instead("SELECT '10.5.29-MariaDB'".to_owned()),
+    );
     assert_eq!(client.text("SELECT VERSION()"), "10.5.29-MariaDB");
     assert_eq!(client.text("SELECT VERSION()"), server::shared().version());
 }
@@ -267,10 +301,16 @@ fn the_found_rows_flag_is_the_proxys_to_set() {
     let uid = database.insert(&Run::running("worker:a", 5_000));
     renew(database.client(), uid, 2_000).unwrap();
     let proxy = Proxy::start(database.endpoint());
-    for (mode, plain, asked) in [(FoundRows::AsAsked, 0, 1), (FoundRows::On, 1, 1), (FoundRows::Off, 0, 0), (FoundRows::Flipped, 1, 0)] {
+    for (mode, plain, asked) in [
+        (FoundRows::AsAsked, 0, 1),
+        (FoundRows::On, 1, 1),
+        (FoundRows::Off, 0, 0),
+        (FoundRows::Flipped, 1, 0),
+    ] {
         proxy.found_rows(mode);
         assert_eq!(renew(&mut through(&proxy, &database), uid, 2_000).unwrap(), plain, "{mode:?}");
-        let mut client = Client::connect_tcp_found_rows(proxy.endpoint(), Some(database.name())).unwrap();
+        let mut client =
+            Client::connect_tcp_found_rows(proxy.endpoint(), Some(database.name())).unwrap();
         assert_eq!(renew(&mut client, uid, 2_000).unwrap(), asked, "{mode:?}");
     }
 }

@@ -5,12 +5,12 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Instant;
 
-use nrllm_runtime::domain::validate;
+use nrllm_runtime::config::options::{Clock, Options, TableName};
 use nrllm_runtime::domain::failure::{Classification, Failure, FailureClass};
 use nrllm_runtime::domain::status::Reason;
-use nrllm_runtime::ops::due_runs;
+use nrllm_runtime::domain::validate;
 use nrllm_runtime::error::{Kind, Result};
-use nrllm_runtime::config::options::{Clock, Options, TableName};
+use nrllm_runtime::ops::due_runs;
 use nrllm_runtime::ops::outbox::WakeUp;
 use nrllm_runtime::ops::reap::Request;
 use nrllm_runtime::ops::recover_failure::{self, Recovery};
@@ -49,16 +49,31 @@ fn waking(limit: u64) -> Request {
     Request { wake_up: Some(template()), ..request(limit) }
 }
 
-pub fn recover_waking(subject: &mut Subject, uid: i64, wake_up: Option<&WakeUp>) -> Result<Recovery> {
+pub fn recover_waking(
+    subject: &mut Subject,
+    uid: i64,
+    wake_up: Option<&WakeUp>,
+) -> Result<Recovery> {
     let uid = validate::run_uid(uid)?;
-    let failure =
-        Failure { classification: Classification { class: FailureClass::Connection, http_status: None }, error_class: "E".to_owned() };
-    subject.run(async |session, context| recover_failure::recover_failure(session, context, uid, OWNER, &failure, wake_up).await)
+    let failure = Failure {
+        classification: Classification { class: FailureClass::Connection, http_status: None },
+        error_class: "E".to_owned(),
+    };
+    subject.run(async |session, context| {
+        recover_failure::recover_failure(session, context, uid, OWNER, &failure, wake_up).await
+    })
 }
 
-pub fn sweep(subject: &mut Subject, older_than_seconds: i64, limit: u64, wake_up: Option<WakeUp>) -> Result<Vec<Stranded>> {
+pub fn sweep(
+    subject: &mut Subject,
+    older_than_seconds: i64,
+    limit: u64,
+    wake_up: Option<WakeUp>,
+) -> Result<Vec<Stranded>> {
     let request = stranded_runs::Request { older_than_seconds, limit, now: None, wake_up };
-    subject.run(async |session, context| stranded_runs::stranded_runs(session, context, &request).await)
+    subject.run(async |session, context| {
+        stranded_runs::stranded_runs(session, context, &request).await
+    })
 }
 
 /// A message as the test reads it: for which run, and when it was made and becomes available, in unix seconds.
@@ -83,10 +98,18 @@ pub fn messages(database: &mut Database) -> Vec<Message> {
             let body = text("body");
             let start = BODY.find(PLACEHOLDER).unwrap();
             let uuid = body[start..start + 36].to_owned();
-            assert_eq!(body, BODY.replace(PLACEHOLDER, &uuid), "nothing but the placeholder was replaced");
+            assert_eq!(
+                body,
+                BODY.replace(PLACEHOLDER, &uuid),
+                "nothing but the placeholder was replaced"
+            );
             assert_eq!(text("headers"), HEADERS.replace(PLACEHOLDER, &uuid));
             assert_eq!((text("queue_name").as_str(), &row["delivered_at"]), ("default", &None));
-            Message { uuid, created: text("created").parse().unwrap(), available: text("available").parse().unwrap() }
+            Message {
+                uuid,
+                created: text("created").parse().unwrap(),
+                available: text("available").parse().unwrap(),
+            }
         })
         .collect()
 }
@@ -102,7 +125,9 @@ fn stale(crdate: i64) -> Run {
 
 #[test]
 fn p13_a_reap_writes_a_message_for_every_requeue_and_for_nothing_else() {
-    for collation in ["utf8mb4_unicode_ci", "utf8mb4_bin", "utf8mb3_general_ci", "latin1_swedish_ci"] {
+    for collation in
+        ["utf8mb4_unicode_ci", "utf8mb4_bin", "utf8mb3_general_ci", "latin1_swedish_ci"]
+    {
         let mut database = Database::with(&Shape::default().collation(collation).queued_at());
         let requeued: Vec<i64> = (0..20).map(|number| database.insert(&stale(number))).collect();
         let ended = [
@@ -118,14 +143,22 @@ fn p13_a_reap_writes_a_message_for_every_requeue_and_for_nothing_else() {
         assert!(report.requeued.iter().all(|entry| entry.woken_up && !entry.confirmed));
         assert_eq!(uids(&report.dead_lettered), ended);
         assert!(report.dead_lettered.iter().all(|entry| !entry.woken_up));
-        let expected: Vec<Message> =
-            requeued.iter().map(|&uid| Message { uuid: database.get(uid, "uuid"), created: NOW, available: NOW }).collect();
+        let expected: Vec<Message> = requeued
+            .iter()
+            .map(|&uid| Message { uuid: database.get(uid, "uuid"), created: NOW, available: NOW })
+            .collect();
         assert_eq!(messages(&mut database), expected);
-        assert_eq!((database.get(live, "status").as_str(), database.get(queued, "status").as_str()), ("running", "queued"));
+        assert_eq!(
+            (database.get(live, "status").as_str(), database.get(queued, "status").as_str()),
+            ("running", "queued")
+        );
 
         // A dry run and a tick without anything to do write none.
         database.insert(&stale(1));
-        assert_eq!(subject.reap(&Request { dry_run: true, ..waking(50) }).unwrap().requeued.len(), 1);
+        assert_eq!(
+            subject.reap(&Request { dry_run: true, ..waking(50) }).unwrap().requeued.len(),
+            1
+        );
         assert_eq!(messages(&mut database).len(), 20);
         assert_eq!(subject.reap(&waking(50)).unwrap().requeued.len(), 1);
         assert_eq!(subject.reap(&waking(50)).unwrap().requeued.len(), 0);
@@ -135,9 +168,14 @@ fn p13_a_reap_writes_a_message_for_every_requeue_and_for_nothing_else() {
 
 #[test]
 fn p13_a_recovery_s_message_is_available_when_the_run_is_due_and_never_before() {
-    for (base_ms, count, delay_ms, seconds) in
-        [(30_000, 0, 30_000, 30), (30_000, 2, 120_000, 120), (1_500, 0, 1_500, 2), (1_001, 0, 1_001, 2), (1, 0, 1, 1), (0, 0, 0, 0)]
-    {
+    for (base_ms, count, delay_ms, seconds) in [
+        (30_000, 0, 30_000, 30),
+        (30_000, 2, 120_000, 120),
+        (1_500, 0, 1_500, 2),
+        (1_001, 0, 1_001, 2),
+        (1, 0, 1, 1),
+        (0, 0, 0, 0),
+    ] {
         let mut database = Database::new();
         let uid = database.insert(&Run::running(OWNER, LEASE).requeued(count));
         let mut options = Options::default();
@@ -145,13 +183,28 @@ fn p13_a_recovery_s_message_is_available_when_the_run_is_due_and_never_before() 
         let mut subject = Subject::with(&database, options);
         let recovery = recover_waking(&mut subject, uid, Some(&template())).unwrap();
         let requeue_count = u32::try_from(count + 1).unwrap();
-        assert_eq!(recovery, Recovery::Requeued { requeue_count, delay_ms, woken_up: true, confirmed: false });
+        assert_eq!(
+            recovery,
+            Recovery::Requeued { requeue_count, delay_ms, woken_up: true, confirmed: false }
+        );
         let uuid = database.get(uid, "uuid");
-        assert_eq!(messages(&mut database), [Message { uuid, created: NOW, available: NOW + seconds }]);
+        assert_eq!(
+            messages(&mut database),
+            [Message { uuid, created: NOW, available: NOW + seconds }]
+        );
         let due = |subject: &mut Subject, now: i64| {
-            subject.run(async |session, context| nrllm_runtime::ops::due_runs::due_runs(session, context, 5, Some(now)).await).unwrap().len()
+            subject
+                .run(async |session, context| {
+                    nrllm_runtime::ops::due_runs::due_runs(session, context, 5, Some(now)).await
+                })
+                .unwrap()
+                .len()
         };
-        assert_eq!((due(&mut subject, NOW + seconds - 1), due(&mut subject, NOW + seconds)), (0, 1), "{base_ms} {count}");
+        assert_eq!(
+            (due(&mut subject, NOW + seconds - 1), due(&mut subject, NOW + seconds)),
+            (0, 1),
+            "{base_ms} {count}"
+        );
     }
 }
 
@@ -161,20 +214,47 @@ fn p13_a_dead_letter_and_a_lost_lease_write_no_message() {
     let mut subject = Subject::on(&database);
     let spent = database.insert(&Run::running(OWNER, LEASE).requeued(3));
     let recovery = recover_waking(&mut subject, spent, Some(&template())).unwrap();
-    assert_eq!(recovery, Recovery::DeadLettered { reason: Reason::RetriesExhausted, requeue_count: 3, confirmed: false });
+    assert_eq!(
+        recovery,
+        Recovery::DeadLettered {
+            reason: Reason::RetriesExhausted,
+            requeue_count: 3,
+            confirmed: false
+        }
+    );
     let other = database.insert(&Run::running("worker:other:1", LEASE));
-    assert_eq!(recover_waking(&mut subject, other, Some(&template())).unwrap(), Recovery::LeaseLost);
+    assert_eq!(
+        recover_waking(&mut subject, other, Some(&template())).unwrap(),
+        Recovery::LeaseLost
+    );
     assert_eq!(messages(&mut database), []);
     // Without a template nothing is written either, and that is told.
     let mine = database.insert(&Run::running(OWNER, LEASE));
     let recovery = recover_waking(&mut subject, mine, None).unwrap();
-    assert_eq!(recovery, Recovery::Requeued { requeue_count: 1, delay_ms: 30_000, woken_up: false, confirmed: false });
+    assert_eq!(
+        recovery,
+        Recovery::Requeued {
+            requeue_count: 1,
+            delay_ms: 30_000,
+            woken_up: false,
+            confirmed: false
+        }
+    );
     assert_eq!(messages(&mut database), []);
 }
 
 /// All three operations with this template, on runs that they would write; the error of each.
-fn refusals(database: &mut Database, options: &Options, dbname: &str, wake_up: &WakeUp) -> Vec<String> {
-    let runs = [database.insert(&stale(1)), database.insert(&Run::running(OWNER, LEASE)), database.insert(&Run::queued())];
+fn refusals(
+    database: &mut Database,
+    options: &Options,
+    dbname: &str,
+    wake_up: &WakeUp,
+) -> Vec<String> {
+    let runs = [
+        database.insert(&stale(1)),
+        database.insert(&Run::running(OWNER, LEASE)),
+        database.insert(&Run::queued()),
+    ];
     let before: Vec<_> = runs.iter().map(|&uid| database.row(uid)).collect();
     let mut subject = Subject::of(settings(database.endpoint(), dbname), options.clone());
     let reap = subject.reap(&Request { wake_up: Some(wake_up.clone()), ..request(5) });
@@ -211,13 +291,19 @@ fn p13_a_set_up_without_one_transaction_is_refused_before_anything_is_written() 
     for (wake_up, parts) in [
         (with("no_such_table"), vec!["no table `no_such_table`"]),
         (with("no_such_database.sys_messenger_messages"), vec!["no table", "no_such_database"]),
-        (with("short_messages"), vec!["lacks the columns headers, available_at", "`short_messages`"]),
+        (
+            with("short_messages"),
+            vec!["lacks the columns headers, available_at", "`short_messages`"],
+        ),
         (with(&format!("{here}_other.{MESSAGES}")), vec!["own database", here.as_str()]),
         (with("unsafe_messages"), vec!["MyISAM", "transactions"]),
         (with("view_messages"), vec!["VIEW", "transactions"]),
     ] {
         for message in refusals(&mut database, &default, &here, &wake_up) {
-            assert!(message.contains("wakeUp") && parts.iter().all(|part| message.contains(part)), "{message}");
+            assert!(
+                message.contains("wakeUp") && parts.iter().all(|part| message.contains(part)),
+                "{message}"
+            );
         }
     }
 
@@ -286,8 +372,16 @@ fn p13_a_run_whose_uuid_does_not_fit_is_left_alone_and_stops_no_other() {
     let before: Vec<_> = left.iter().map(|&uid| database.row(uid)).collect();
     for dry_run in [true, false] {
         let report = subject.reap(&Request { dry_run, ..waking(2) }).unwrap();
-        assert_eq!((uids(&report.skipped), reasons(&report.skipped)), (left.clone(), vec!["unwakeable"; 5]), "dry run: {dry_run}");
-        assert_eq!((uids(&report.requeued), uids(&report.dead_lettered)), (vec![good], vec![spent]), "dry run: {dry_run}");
+        assert_eq!(
+            (uids(&report.skipped), reasons(&report.skipped)),
+            (left.clone(), vec!["unwakeable"; 5]),
+            "dry run: {dry_run}"
+        );
+        assert_eq!(
+            (uids(&report.requeued), uids(&report.dead_lettered)),
+            (vec![good], vec![spent]),
+            "dry run: {dry_run}"
+        );
     }
     assert_eq!(left.iter().map(|&uid| database.row(uid)).collect::<Vec<_>>(), before);
     assert_eq!(messages(&mut database).len(), 1);
@@ -297,14 +391,23 @@ fn p13_a_run_whose_uuid_does_not_fit_is_left_alone_and_stops_no_other() {
     let mine = database.insert(&Run::running(OWNER, LEASE).uuid("short too"));
     let before = database.row(mine);
     let told = error_of(Kind::Configuration, recover_waking(&mut subject, mine, Some(&template())));
-    assert!(told.message.contains("'short too'") && told.message.contains("nothing was written"), "{told:?}");
+    assert!(
+        told.message.contains("'short too'") && told.message.contains("nothing was written"),
+        "{told:?}"
+    );
     assert_eq!(database.row(mine), before);
-    assert!(matches!(recover_waking(&mut subject, mine, None).unwrap(), Recovery::Requeued { woken_up: false, .. }));
+    assert!(matches!(
+        recover_waking(&mut subject, mine, None).unwrap(),
+        Recovery::Requeued { woken_up: false, .. }
+    ));
 
     // The sweep with messages leaves them to one without, and they hide nobody from it.
     subject.time = NOW + 3_600;
     let swept = sweep(&mut subject, 60, 1, Some(template())).unwrap();
-    assert_eq!(swept.iter().map(|run| (run.uid, run.woken_up)).collect::<Vec<_>>(), [(good as u64, true)]);
+    assert_eq!(
+        swept.iter().map(|run| (run.uid, run.woken_up)).collect::<Vec<_>>(),
+        [(good as u64, true)]
+    );
     assert_eq!(sweep(&mut subject, 60, 50, Some(template())).unwrap(), []);
     assert_eq!(sweep(&mut subject, 60, 50, None).unwrap().len(), 6);
 }
@@ -316,7 +419,8 @@ fn p23_with_the_database_s_clock_the_message_goes_by_it_in_any_time_zone() {
     let options = Options { clock: Clock::Database, ..Options::default() };
     let mut subject = Subject::with(&database, options);
     // The caller's clock is years behind.
-    let (failed, stale) = (database.insert(&Run::running(OWNER, LEASE)), database.insert(&stale(1)));
+    let (failed, stale) =
+        (database.insert(&Run::running(OWNER, LEASE)), database.insert(&stale(1)));
     let began = database.client().number("SELECT UNIX_TIMESTAMP()");
     recover_waking(&mut subject, failed, Some(&template())).unwrap();
     subject.reap(&Request { now: Some(NOW), only: Some(vec![stale as u64]), ..waking(5) }).unwrap();
@@ -340,27 +444,45 @@ fn p09_a_deadlock_at_the_message_takes_the_whole_chunk_again() {
     for code in [1213, 1020] {
         let runs: Vec<i64> = (0..5).map(|_| database.insert(&stale(1))).collect();
         let before = messages(&mut database).len();
-        let rule = proxy.rule(When::statement(&format!("INSERT INTO `{MESSAGES}`")).times(2), Fault::Refuse(code));
+        let rule = proxy.rule(
+            When::statement(&format!("INSERT INTO `{MESSAGES}`")).times(2),
+            Fault::Refuse(code),
+        );
         let report = subject.reap(&waking(50)).unwrap();
         assert_eq!((rule.hits(), uids(&report.requeued)), (2, runs));
         assert!(report.requeued.iter().all(|entry| entry.woken_up && entry.requeue_count == 1));
         assert_eq!(messages(&mut database).len(), before + 5);
 
         let uid = database.insert(&Run::running(OWNER, LEASE));
-        proxy.rule(When::statement(&format!("INSERT INTO `{MESSAGES}`")).times(2), Fault::Refuse(code));
+        proxy.rule(
+            When::statement(&format!("INSERT INTO `{MESSAGES}`")).times(2),
+            Fault::Refuse(code),
+        );
         let recovery = recover_waking(&mut subject, uid, Some(&template())).unwrap();
-        assert_eq!(recovery, Recovery::Requeued { requeue_count: 1, delay_ms: 30_000, woken_up: true, confirmed: false });
+        assert_eq!(
+            recovery,
+            Recovery::Requeued {
+                requeue_count: 1,
+                delay_ms: 30_000,
+                woken_up: true,
+                confirmed: false
+            }
+        );
         assert_eq!(messages(&mut database).len(), before + 6);
     }
 }
 
 /// The COMMIT of a reaper's chunk, if `refused` says so of the runs that it locked. How many those were goes into `sizes`, for every try.
-fn commit_of(refused: impl Fn(&[i64]) -> bool + Send + 'static, sizes: &Arc<Mutex<Vec<usize>>>) -> When {
+fn commit_of(
+    refused: impl Fn(&[i64]) -> bool + Send + 'static,
+    sizes: &Arc<Mutex<Vec<usize>>>,
+) -> When {
     let (locked, sizes) = (Mutex::new(Vec::new()), Arc::clone(sizes));
     When::command(move |command| {
         let mut locked = locked.lock().unwrap();
         if command.sql.ends_with(" FOR UPDATE SKIP LOCKED") {
-            let list = command.sql.split(" IN (").nth(1).and_then(|rest| rest.split(')').next()).unwrap();
+            let list =
+                command.sql.split(" IN (").nth(1).and_then(|rest| rest.split(')').next()).unwrap();
             *locked = list.split(',').map(|uid| uid.trim().parse().unwrap()).collect();
         }
         if command.sql != "COMMIT" {
@@ -392,26 +514,36 @@ fn p09_a_chunk_refused_at_commit_is_repeated_in_halves_down_to_single_runs() {
     let runs = ten_stale_runs(&mut database);
     let proxy = Proxy::start(database.endpoint());
     let sizes = Arc::default();
-    let refusals = proxy.rule(commit_of(|locked| locked.len() > 1, &sizes).always(), Fault::Refuse(1213));
+    let refusals =
+        proxy.rule(commit_of(|locked| locked.len() > 1, &sizes).always(), Fault::Refuse(1213));
     let report = Subject::through(&proxy, &database).reap(&waking(50)).unwrap();
 
     let mut requeued = runs.clone();
     requeued.retain(|uid| ![runs[2], runs[9]].contains(uid));
-    assert_eq!((uids(&report.requeued), uids(&report.dead_lettered), report.skipped.len()), (requeued, vec![runs[2], runs[9]], 0));
-    assert!(report.requeued.iter().all(|entry| entry.woken_up && entry.requeue_count == 1 && !entry.confirmed));
+    assert_eq!(
+        (uids(&report.requeued), uids(&report.dead_lettered), report.skipped.len()),
+        (requeued, vec![runs[2], runs[9]], 0)
+    );
+    assert!(
+        report
+            .requeued
+            .iter()
+            .all(|entry| entry.woken_up && entry.requeue_count == 1 && !entry.confirmed)
+    );
     assert_eq!(reasons(&report.dead_lettered), ["retries_exhausted", "not_retryable"]);
     assert!(!report.has_more);
     // Five tries of each chunk of more than one run, first half first; of each run alone one.
     let halves = [10, 5, 2, 1, 1, 3, 1, 2, 1, 1, 5, 2, 1, 1, 3, 1, 2, 1, 1];
-    let expected: Vec<usize> = halves.into_iter().flat_map(|size| vec![size; if size == 1 { 1 } else { 5 }]).collect();
+    let expected: Vec<usize> =
+        halves.into_iter().flat_map(|size| vec![size; if size == 1 { 1 } else { 5 }]).collect();
     assert_eq!((sizes.lock().unwrap().clone(), refusals.hits()), (expected, 45));
     // Nothing lost, nothing doubled.
-    let told =
-        "SELECT GROUP_CONCAT(CONCAT_WS(' ', status, requeue_count, claimed_by = '', lease_expires) ORDER BY uid) FROM tx_nrllm_agentrun";
+    let told = "SELECT GROUP_CONCAT(CONCAT_WS(' ', status, requeue_count, claimed_by = '', lease_expires) ORDER BY uid) FROM tx_nrllm_agentrun";
     let [again, ended, fenced] = ["queued 1 1 0", "failed 3 1 0", "failed 0 1 0"];
     let rows = [again, again, ended, again, again, again, again, again, again, fenced].join(",");
     assert_eq!(database.client().text(told), rows);
-    let woken: Vec<String> = messages(&mut database).into_iter().map(|message| message.uuid).collect();
+    let woken: Vec<String> =
+        messages(&mut database).into_iter().map(|message| message.uuid).collect();
     assert_eq!(woken, report.requeued.iter().map(|entry| entry.uuid.clone()).collect::<Vec<_>>());
 }
 
@@ -422,13 +554,15 @@ fn p09_one_run_that_is_refused_at_every_commit_is_left_alone_and_the_others_go_o
     let before = database.row(runs[4]);
     let proxy = Proxy::start(database.endpoint());
     let (bad, sizes) = (runs[4], Arc::default());
-    let refusals = proxy.rule(commit_of(move |locked| locked.contains(&bad), &sizes).always(), Fault::Refuse(1213));
+    let refusals = proxy
+        .rule(commit_of(move |locked| locked.contains(&bad), &sizes).always(), Fault::Refuse(1213));
     let report = Subject::through(&proxy, &database).reap(&waking(50)).unwrap();
     assert_eq!((uids(&report.skipped), reasons(&report.skipped)), (vec![bad], vec!["contended"]));
     assert_eq!((report.requeued.len(), report.dead_lettered.len()), (7, 2));
     assert_eq!(database.row(bad), before);
     assert_eq!(database.client().number("SELECT SUM(requeue_count) FROM tx_nrllm_agentrun"), 7 + 3);
-    let woken: Vec<String> = messages(&mut database).into_iter().map(|message| message.uuid).collect();
+    let woken: Vec<String> =
+        messages(&mut database).into_iter().map(|message| message.uuid).collect();
     assert_eq!(woken, report.requeued.iter().map(|entry| entry.uuid.clone()).collect::<Vec<_>>());
     // 10, 5, 3, 2 and 1 runs, five times each.
     assert_eq!(refusals.hits(), 25);
@@ -452,7 +586,11 @@ fn p09_a_message_table_that_is_locked_costs_one_wait_and_leaves_every_run_as_it_
         let started = Instant::now();
         let told = error_of(Kind::Connection, subject.reap(&waking(60)));
         assert!(told.message.contains(MESSAGES) && told.code == 1205, "{told:?}");
-        assert!(started.elapsed().as_secs() < 10, "it was waited for once, not once a run: {:?}", started.elapsed());
+        assert!(
+            started.elapsed().as_secs() < 10,
+            "it was waited for once, not once a run: {:?}",
+            started.elapsed()
+        );
         error_of(Kind::Connection, recover_waking(&mut subject, mine, Some(&template())));
     }
     assert_eq!(database.all(), before);
@@ -483,9 +621,12 @@ fn p13_a_server_that_writes_fewer_messages_than_runs_gets_nothing_written() {
 
 #[test]
 fn p14_a_lost_commit_is_read_back_with_its_message() {
-    for (fault, confirmed) in
-        [(Fault::CutAfter, true), (Fault::CutWithin(3), true), (Fault::RefuseAfter(1180), true), (Fault::CutBefore, false)]
-    {
+    for (fault, confirmed) in [
+        (Fault::CutAfter, true),
+        (Fault::CutWithin(3), true),
+        (Fault::RefuseAfter(1180), true),
+        (Fault::CutBefore, false),
+    ] {
         let mut database = Database::new();
         let proxy = Proxy::start(database.endpoint());
         let mut subject = Subject::through(&proxy, &database);
@@ -494,20 +635,41 @@ fn p14_a_lost_commit_is_read_back_with_its_message() {
         let mine = database.insert(&Run::running(OWNER, LEASE));
         let rule = proxy.rule(commit(), fault.clone());
         let report = subject.reap(&waking(50)).unwrap();
-        assert_eq!((rule.hits(), uids(&report.requeued), uids(&report.dead_lettered)), (1, runs, vec![spent]), "{fault:?}");
-        assert!(report.requeued.iter().all(|entry| entry.woken_up && entry.confirmed == confirmed), "{fault:?}: {report:?}");
-        assert!(report.dead_lettered.iter().all(|entry| !entry.woken_up && entry.confirmed == confirmed), "{fault:?}: {report:?}");
+        assert_eq!(
+            (rule.hits(), uids(&report.requeued), uids(&report.dead_lettered)),
+            (1, runs, vec![spent]),
+            "{fault:?}"
+        );
+        assert!(
+            report.requeued.iter().all(|entry| entry.woken_up && entry.confirmed == confirmed),
+            "{fault:?}: {report:?}"
+        );
+        assert!(
+            report
+                .dead_lettered
+                .iter()
+                .all(|entry| !entry.woken_up && entry.confirmed == confirmed),
+            "{fault:?}: {report:?}"
+        );
         assert_eq!(messages(&mut database).len(), 5, "{fault:?}");
 
         proxy.rule(commit(), fault.clone());
         let recovery = recover_waking(&mut subject, mine, Some(&template())).unwrap();
-        assert_eq!(recovery, Recovery::Requeued { requeue_count: 1, delay_ms: 30_000, woken_up: true, confirmed }, "{fault:?}");
+        assert_eq!(
+            recovery,
+            Recovery::Requeued { requeue_count: 1, delay_ms: 30_000, woken_up: true, confirmed },
+            "{fault:?}"
+        );
         assert_eq!(messages(&mut database).len(), 6, "{fault:?}");
 
         subject.time = NOW + 3_600;
         proxy.rule(commit(), fault.clone());
         let swept = sweep(&mut subject, 60, 50, Some(template())).unwrap();
-        assert_eq!((swept.len(), swept.iter().all(|run| run.woken_up)), (6, true), "{fault:?}: {swept:?}");
+        assert_eq!(
+            (swept.len(), swept.iter().all(|run| run.woken_up)),
+            (6, true),
+            "{fault:?}: {swept:?}"
+        );
         assert_eq!(messages(&mut database).len(), 12, "{fault:?}");
         assert_eq!(sweep(&mut subject, 60, 50, Some(template())).unwrap(), []);
     }
@@ -522,7 +684,10 @@ fn p14_a_commit_that_is_refused_and_did_not_happen_is_an_error() {
     let before = database.all();
     proxy.rule(commit().times(2), Fault::Refuse(1030));
     assert_eq!(error_of(Kind::Query, subject.reap(&waking(5))).code, 1030);
-    assert_eq!(error_of(Kind::Query, recover_waking(&mut subject, mine, Some(&template()))).code, 1030);
+    assert_eq!(
+        error_of(Kind::Query, recover_waking(&mut subject, mine, Some(&template()))).code,
+        1030
+    );
     assert_eq!((database.all(), messages(&mut database)), (before, vec![]));
     // The session is left without a transaction of its own.
     assert_eq!(uids(&subject.reap(&waking(5)).unwrap().requeued), [stale]);
@@ -540,7 +705,8 @@ fn meanwhile(fault: Fault, act: impl FnOnce(&mut Database, &[i64])) -> (bool, bo
     proxy.rule(commit(), fault);
     let held = proxy.rule(When::statement("termination_reason FROM"), Fault::HoldRequest);
     let worker = thread::spawn(move || {
-        let report = subject.reap(&Request { only: Some(vec![runs[0] as u64]), ..waking(5) }).unwrap();
+        let report =
+            subject.reap(&Request { only: Some(vec![runs[0] as u64]), ..waking(5) }).unwrap();
         (report.requeued, subject)
     });
     held.wait();
@@ -548,7 +714,8 @@ fn meanwhile(fault: Fault, act: impl FnOnce(&mut Database, &[i64])) -> (bool, bo
     held.release();
     let (requeued, _subject) = worker.join().unwrap();
     assert_eq!(uids(&requeued), runs[..1]);
-    let pending = messages(&mut database).iter().any(|message| message.uuid == database.get(runs[0], "uuid"));
+    let pending =
+        messages(&mut database).iter().any(|message| message.uuid == database.get(runs[0], "uuid"));
     (requeued[0].confirmed, requeued[0].woken_up, pending)
 }
 
@@ -593,13 +760,20 @@ fn partly_handled(theirs: &[usize]) -> (Database, Vec<i64>, nrllm_runtime::ops::
 fn p14_one_run_that_another_reaper_handled_says_nothing_about_the_others_of_a_lost_chunk() {
     for theirs in [&[0][..], &[1], &[0, 2]] {
         let (mut database, runs, report) = partly_handled(theirs);
-        let ours: Vec<i64> = (0..3).filter(|index| !theirs.contains(index)).map(|index| runs[index]).collect();
+        let ours: Vec<i64> =
+            (0..3).filter(|index| !theirs.contains(index)).map(|index| runs[index]).collect();
         assert_eq!(uids(&report.requeued), ours, "{report:?}");
-        assert!(report.requeued.iter().all(|entry| entry.woken_up && !entry.confirmed), "{report:?}");
+        assert!(
+            report.requeued.iter().all(|entry| entry.woken_up && !entry.confirmed),
+            "{report:?}"
+        );
         assert_eq!(reasons(&report.skipped), vec!["renewed"; theirs.len()]);
         assert_eq!(messages(&mut database).len(), ours.len(), "each with its message");
         for uid in runs {
-            assert_eq!((database.get(uid, "status"), database.get(uid, "requeue_count")), ("queued".to_owned(), "1".to_owned()));
+            assert_eq!(
+                (database.get(uid, "status"), database.get(uid, "requeue_count")),
+                ("queued".to_owned(), "1".to_owned())
+            );
         }
     }
     // All of them: what is told may be the other's work, and then nobody is said to be woken who is not.
@@ -612,7 +786,9 @@ fn p14_one_run_that_another_reaper_handled_says_nothing_about_the_others_of_a_lo
 fn p14_one_run_that_another_sweep_marked_says_nothing_about_the_others_of_a_lost_chunk() {
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
-    let runs: Vec<i64> = (0..3).map(|number| database.insert(&Run::queued().crdate(number).tstamp(NOW - 900))).collect();
+    let runs: Vec<i64> = (0..3)
+        .map(|number| database.insert(&Run::queued().crdate(number).tstamp(NOW - 900)))
+        .collect();
     let mut subject = Subject::through(&proxy, &database);
     assert!(sweep(&mut subject, 900, 50, Some(template())).unwrap().is_empty());
     proxy.rule(commit(), Fault::CutBefore);
@@ -638,7 +814,10 @@ fn p14_a_chunk_whose_outcome_stays_unknown_is_told_behind_one_that_was_handled()
     proxy.rule(When::statement("termination_reason FROM").always(), Fault::CutBefore);
     let report = subject.reap(&request(501)).unwrap();
     assert_eq!((lost.hits(), report.requeued.len(), report.has_more), (1, 500, true));
-    assert_eq!((uids(&report.skipped), reasons(&report.skipped)), (runs[500..].to_vec(), vec!["unknown"]));
+    assert_eq!(
+        (uids(&report.skipped), reasons(&report.skipped)),
+        (runs[500..].to_vec(), vec!["unknown"])
+    );
     assert_eq!(database.get(runs[500], "status"), "queued", "as it may be");
 }
 
@@ -652,13 +831,18 @@ fn p21_every_operation_with_a_wake_up_goes_on_when_the_idle_connection_was_close
         assert!(subject.renew(opened, OWNER, LEASE).unwrap());
         let runs = (round.prepare)(&mut database);
         proxy.cut_all();
-        let told = (round.call)(&mut subject, &runs).unwrap_or_else(|error| panic!("{}: {error}", round.name));
+        let told = (round.call)(&mut subject, &runs)
+            .unwrap_or_else(|error| panic!("{}: {error}", round.name));
         assert!(told.values().any(|&(done, woken)| done && woken), "{}: {told:?}", round.name);
         assert_eq!(proxy.connections(), 2, "{number}: {}", round.name);
         proxy.cut_all();
-        subject.run(async |session, context| due_runs::due_runs(session, context, 10, None).await).unwrap();
+        subject
+            .run(async |session, context| due_runs::due_runs(session, context, 10, None).await)
+            .unwrap();
         proxy.cut_all();
-        subject.run(async |session, context| status::status(session, context, Some(NOW), None).await).unwrap();
+        subject
+            .run(async |session, context| status::status(session, context, Some(NOW), None).await)
+            .unwrap();
     }
 }
 
@@ -696,16 +880,25 @@ fn rounds() -> [Round; 3] {
             prepare: |database| vec![database.insert(&Run::running(OWNER, NOW - 10))],
             call: |subject, runs| {
                 Ok(match recover_waking(subject, runs[0], Some(&template()))? {
-                    Recovery::Requeued { woken_up, .. } => BTreeMap::from([(runs[0] as u64, (true, woken_up))]),
+                    Recovery::Requeued { woken_up, .. } => {
+                        BTreeMap::from([(runs[0] as u64, (true, woken_up))])
+                    }
                     other => panic!("{other:?}"),
                 })
             },
         },
         Round {
             name: "sweep",
-            prepare: |database| (0..3).map(|number| database.insert(&Run::queued().crdate(number).tstamp(NOW - 900))).collect(),
+            prepare: |database| {
+                (0..3)
+                    .map(|number| database.insert(&Run::queued().crdate(number).tstamp(NOW - 900)))
+                    .collect()
+            },
             call: |subject, _| {
-                Ok(sweep(subject, 60, 50, Some(template()))?.into_iter().map(|run| (run.uid, (true, run.woken_up))).collect())
+                Ok(sweep(subject, 60, 50, Some(template()))?
+                    .into_iter()
+                    .map(|run| (run.uid, (true, run.woken_up)))
+                    .collect())
             },
         },
     ]
@@ -737,7 +930,11 @@ fn check_invariants(database: &mut Database, round: &Round, runs: &[i64], why: &
                     false
                 }
                 ("failed", "reap") => {
-                    assert_eq!((messages, text("termination_reason").as_str()), (0, "retries_exhausted"), "{why}");
+                    assert_eq!(
+                        (messages, text("termination_reason").as_str()),
+                        (0, "retries_exhausted"),
+                        "{why}"
+                    );
                     true
                 }
                 ("queued", "reap" | "recovery") => {
@@ -754,7 +951,10 @@ fn check_invariants(database: &mut Database, round: &Round, runs: &[i64], why: &
         })
         .collect();
     assert!(sent.is_empty(), "{why}: messages for nobody: {sent:?}");
-    assert!(written.iter().all(|&one| one == written[0]), "{why}: one transaction, but {written:?}");
+    assert!(
+        written.iter().all(|&one| one == written[0]),
+        "{why}: one transaction, but {written:?}"
+    );
     written
 }
 
@@ -764,7 +964,13 @@ fn commands_of(round: &Round) -> usize {
     let proxy = Proxy::start(database.endpoint());
     let runs = (round.prepare)(&mut database);
     (round.call)(&mut Subject::through(&proxy, &database), &runs).unwrap();
-    proxy.log().iter().filter(|exchange| !matches!(exchange.command.kind, Command::CloseStatement | Command::Quit)).count()
+    proxy
+        .log()
+        .iter()
+        .filter(|exchange| {
+            !matches!(exchange.command.kind, Command::CloseStatement | Command::Quit)
+        })
+        .count()
 }
 
 #[test]
@@ -778,7 +984,10 @@ fn p13_a_process_that_dies_at_any_statement_strands_no_run() {
             for fault in [Fault::CutBefore, Fault::CutAfter, Fault::CutWithin(3)] {
                 // Once as a process that is killed: nothing comes after the cut. Once as a connection that is lost, with a new one to be had.
                 for killed in [true, false] {
-                    let why = format!("{}, {fault:?} at command {command} of {commands}, killed: {killed}", round.name);
+                    let why = format!(
+                        "{}, {fault:?} at command {command} of {commands}, killed: {killed}",
+                        round.name
+                    );
                     let proxy = Proxy::start(database.endpoint());
                     if killed {
                         proxy.welcome(Welcome::Serve, 1);
@@ -792,12 +1001,19 @@ fn p13_a_process_that_dies_at_any_statement_strands_no_run() {
                     let written = check_invariants(&mut database, &round, &runs, &why);
                     match &outcome {
                         // What was told is what stands there. (A run may be passed over that the reaper's own dying transaction still held.)
-                        Ok(told) if told.is_empty() => assert!(!killed && !written[0], "{why}: nothing told, {written:?}"),
+                        Ok(told) if told.is_empty() => {
+                            assert!(!killed && !written[0], "{why}: nothing told, {written:?}")
+                        }
                         Ok(told) => {
                             assert!(written[0] && told.len() == runs.len(), "{why}: {told:?}");
-                            assert!(told.values().all(|&(requeued, woken_up)| requeued == woken_up), "{why}: {told:?}");
+                            assert!(
+                                told.values().all(|&(requeued, woken_up)| requeued == woken_up),
+                                "{why}: {told:?}"
+                            );
                         }
-                        Err(error) => assert!(matches!(error.kind, Kind::Connection), "{why}: {error:?}"),
+                        Err(error) => {
+                            assert!(matches!(error.kind, Kind::Connection), "{why}: {error:?}")
+                        }
                     }
                     // The next one finishes what was left.
                     let mut next = Subject::on(&database);
@@ -825,15 +1041,23 @@ fn p14_a_second_fault_while_reading_back_strands_no_run() {
         for first in [Fault::CutAfter, Fault::CutBefore] {
             // The commands of the second connection: its set-up, the reading back, and what is done again.
             for command in 1.. {
-                let why = format!("{}, {first:?} at the commit, then at command {command} of the next connection", round.name);
+                let why = format!(
+                    "{}, {first:?} at the commit, then at command {command} of the next connection",
+                    round.name
+                );
                 let proxy = Proxy::start(database.endpoint());
                 proxy.welcome(Welcome::Serve, 2);
                 proxy.welcome(Welcome::Cut, 1_000);
                 let runs = (round.prepare)(&mut database);
                 proxy.rule(commit(), first.clone());
                 let answered = |kind| !matches!(kind, Command::CloseStatement | Command::Quit);
-                let second = When::command(move |command| command.connection == 1 && answered(command.kind)).nth(command);
-                let rule = proxy.rule(second, if command % 2 == 0 { Fault::CutAfter } else { Fault::CutBefore });
+                let second =
+                    When::command(move |command| command.connection == 1 && answered(command.kind))
+                        .nth(command);
+                let rule = proxy.rule(
+                    second,
+                    if command % 2 == 0 { Fault::CutAfter } else { Fault::CutBefore },
+                );
                 let outcome = (round.call)(&mut Subject::through(&proxy, &database), &runs);
                 let hits = rule.hits();
                 drop(proxy);
@@ -875,13 +1099,19 @@ fn p07_three_reapers_released_at_once_share_sixty_runs() {
         let mut requeued = Vec::new();
         for reaper in reapers {
             let report = reaper.join().unwrap();
-            assert!(report.requeued.iter().all(|entry| entry.woken_up && entry.requeue_count == 1 && !entry.confirmed));
+            assert!(
+                report
+                    .requeued
+                    .iter()
+                    .all(|entry| entry.woken_up && entry.requeue_count == 1 && !entry.confirmed)
+            );
             assert!(report.dead_lettered.is_empty());
             requeued.extend(uids(&report.requeued));
         }
         requeued.sort_unstable();
         assert_eq!(requeued, runs, "limit {limit}: each run once");
-        let mut woken: Vec<String> = messages(&mut database).into_iter().map(|message| message.uuid).collect();
+        let mut woken: Vec<String> =
+            messages(&mut database).into_iter().map(|message| message.uuid).collect();
         let mut expected: Vec<String> = runs.iter().map(|&uid| database.get(uid, "uuid")).collect();
         woken.sort();
         expected.sort();
@@ -900,10 +1130,16 @@ fn p13_many_runs_get_their_messages_in_few_statements() {
     let mut subject = Subject::through(&proxy, &database);
     let report = subject.reap(&waking(1_100)).unwrap();
     assert_eq!(report.requeued.len(), 1_100);
-    let inserts =
-        proxy.log().iter().filter(|exchange| exchange.command.is_statement() && exchange.command.sql.starts_with("INSERT")).count();
+    let inserts = proxy
+        .log()
+        .iter()
+        .filter(|exchange| {
+            exchange.command.is_statement() && exchange.command.sql.starts_with("INSERT")
+        })
+        .count();
     assert_eq!(inserts, 3, "one a chunk");
-    let mut woken: Vec<String> = messages(&mut database).into_iter().map(|message| message.uuid).collect();
+    let mut woken: Vec<String> =
+        messages(&mut database).into_iter().map(|message| message.uuid).collect();
     woken.sort();
     woken.dedup();
     assert_eq!(woken.len(), 1_100);
@@ -936,7 +1172,8 @@ fn p13_consumers_and_reapers_at_once_lose_nothing() {
     let taken = Arc::new(std::sync::Mutex::new(Vec::new()));
     let consumers: Vec<_> = (0..3)
         .map(|_| {
-            let (barrier, mut client, taken) = (Arc::clone(&barrier), database.connect(), Arc::clone(&taken));
+            let (barrier, mut client, taken) =
+                (Arc::clone(&barrier), database.connect(), Arc::clone(&taken));
             thread::spawn(move || {
                 barrier.wait();
                 let started = Instant::now();
@@ -962,7 +1199,8 @@ fn p13_consumers_and_reapers_at_once_lose_nothing() {
 
 /// Takes one message; consumers deadlock with each other, which costs them a turn.
 fn consume(client: &mut Client) -> Option<String> {
-    let _ = client.try_run(&format!("DELETE FROM {MESSAGES} WHERE delivered_at = '9999-12-31 23:59:59'"));
+    let _ = client
+        .try_run(&format!("DELETE FROM {MESSAGES} WHERE delivered_at = '9999-12-31 23:59:59'"));
     let mut take = || -> std::result::Result<Option<(String, String)>, mysql_async::Error> {
         client.try_run("START TRANSACTION")?;
         let rows = client.try_rows(&format!(
@@ -974,7 +1212,9 @@ fn consume(client: &mut Client) -> Option<String> {
             (text(0), text(1))
         });
         if let Some((id, _)) = &found {
-            client.try_run(&format!("UPDATE {MESSAGES} SET delivered_at = '9999-12-31 23:59:59' WHERE id = {id}"))?;
+            client.try_run(&format!(
+                "UPDATE {MESSAGES} SET delivered_at = '9999-12-31 23:59:59' WHERE id = {id}"
+            ))?;
         }
         client.try_run("COMMIT")?;
         Ok(found)

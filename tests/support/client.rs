@@ -30,11 +30,15 @@ pub struct Client {
 impl Client {
     /// Connects over the socket where there is one, else over TCP.
     pub fn connect(endpoint: &Endpoint, database: Option<&str>) -> Self {
-        Self::try_connect(endpoint, database).unwrap_or_else(|error| panic!("the test's own connection: {error}"))
+        Self::try_connect(endpoint, database)
+            .unwrap_or_else(|error| panic!("the test's own connection: {error}"))
     }
 
     pub fn try_connect(endpoint: &Endpoint, database: Option<&str>) -> Result<Self, Error> {
-        Self::open(options(endpoint, database).socket(endpoint.socket.as_ref().map(|path| path.display().to_string())))
+        Self::open(
+            options(endpoint, database)
+                .socket(endpoint.socket.as_ref().map(|path| path.display().to_string())),
+        )
     }
 
     /// Connects over TCP, for going through a proxy.
@@ -43,7 +47,10 @@ impl Client {
     }
 
     /// Connects over TCP with CLIENT_FOUND_ROWS, as some PHP installations do.
-    pub fn connect_tcp_found_rows(endpoint: &Endpoint, database: Option<&str>) -> Result<Self, Error> {
+    pub fn connect_tcp_found_rows(
+        endpoint: &Endpoint,
+        database: Option<&str>,
+    ) -> Result<Self, Error> {
         Self::open(options(endpoint, database).client_found_rows(true))
     }
 
@@ -96,10 +103,12 @@ impl Client {
     /// Every row as a map from the column's name.
     pub fn maps(&mut self, sql: &str) -> Vec<BTreeMap<String, Option<Vec<u8>>>> {
         let (runtime, conn) = self.parts();
-        let rows: Vec<Row> = bounded(runtime, conn.query(sql)).unwrap_or_else(|error| panic!("{error} in: {sql}"));
+        let rows: Vec<Row> =
+            bounded(runtime, conn.query(sql)).unwrap_or_else(|error| panic!("{error} in: {sql}"));
         rows.into_iter()
             .map(|row| {
-                let names: Vec<String> = row.columns_ref().iter().map(|column| column.name_str().into_owned()).collect();
+                let names: Vec<String> =
+                    row.columns_ref().iter().map(|column| column.name_str().into_owned()).collect();
                 names.into_iter().zip(row.unwrap().into_iter().map(bytes)).collect()
             })
             .collect()
@@ -109,7 +118,8 @@ impl Client {
     pub fn try_text(&mut self, sql: &str) -> Result<String, Error> {
         let rows = self.try_rows(sql)?;
         assert!(rows.len() == 1 && rows[0].len() == 1, "one value of {sql}");
-        Ok(String::from_utf8_lossy(rows[0][0].as_deref().expect("a value that is not NULL")).into_owned())
+        Ok(String::from_utf8_lossy(rows[0][0].as_deref().expect("a value that is not NULL"))
+            .into_owned())
     }
 
     pub fn text(&mut self, sql: &str) -> String {
@@ -175,5 +185,7 @@ fn bytes(value: Value) -> Option<Vec<u8>> {
 }
 
 fn bounded<T>(runtime: &Runtime, work: impl Future<Output = T>) -> T {
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, work).await }).expect("the server answers the test's own connection")
+    runtime
+        .block_on(async { tokio::time::timeout(PATIENCE, work).await })
+        .expect("the server answers the test's own connection")
 }

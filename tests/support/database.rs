@@ -79,9 +79,21 @@ impl Shape {
                 lines.push("    KEY nrllm_runtime_lease (status, lease_expires),".to_owned());
             }
         }
-        assert_eq!(found.len(), self.missing.len(), "every column to leave out exists: {:?}", self.missing);
-        let sql = lines.join("\n").replace("{charset}", &self.charset).replace("{collation}", &self.collation);
-        sql.split(';').map(str::trim).filter(|statement| !statement.is_empty()).map(str::to_owned).collect()
+        assert_eq!(
+            found.len(),
+            self.missing.len(),
+            "every column to leave out exists: {:?}",
+            self.missing
+        );
+        let sql = lines
+            .join("\n")
+            .replace("{charset}", &self.charset)
+            .replace("{collation}", &self.collation);
+        sql.split(';')
+            .map(str::trim)
+            .filter(|statement| !statement.is_empty())
+            .map(str::to_owned)
+            .collect()
     }
 }
 
@@ -104,10 +116,15 @@ impl Database {
 
     pub fn on(server: &Server, shape: &Shape) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let name = format!("nrllm_test_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let name =
+            format!("nrllm_test_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let mut client = server.client();
-        client.run("SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1");
-        client.run(&format!("CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci"));
+        client.run(
+            "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1",
+        );
+        client.run(&format!(
+            "CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci"
+        ));
         client.run(&format!("USE {name}"));
         for statement in shape.statements() {
             client.run(&statement);
@@ -211,7 +228,9 @@ pub fn assert_row(actual: &RunRow, expected: &RunRow, why: &str) {
     let wrong: Vec<String> = names
         .into_iter()
         .filter(|name| actual.get(*name) != expected.get(*name))
-        .map(|name| format!("  {name} is {}, expected {}", show(actual.get(name)), show(expected.get(name))))
+        .map(|name| {
+            format!("  {name} is {}, expected {}", show(actual.get(name)), show(expected.get(name)))
+        })
         .collect();
     assert!(wrong.is_empty(), "{why}:\n{}", wrong.join("\n"));
 }
@@ -252,7 +271,10 @@ impl Run {
 
     /// Held by an owner until then.
     pub fn running(owner: &str, lease_expires: i64) -> Self {
-        Self::new("running").set("claimed_by", owner).set("lease_expires", lease_expires).set("started_at", 950)
+        Self::new("running")
+            .set("claimed_by", owner)
+            .set("lease_expires", lease_expires)
+            .set("started_at", 950)
     }
 
     /// In any other status, held by nobody.

@@ -24,7 +24,9 @@ impl Peer {
     }
 
     pub fn renew(&mut self, uid: i64, owner: &str, lease: i64, now: i64) -> Result<Done, Error> {
-        let sql = format!("UPDATE {RUNS} SET lease_expires = ?, tstamp = ? WHERE uid = ? AND status = 'running' AND claimed_by = ?");
+        let sql = format!(
+            "UPDATE {RUNS} SET lease_expires = ?, tstamp = ? WHERE uid = ? AND status = 'running' AND claimed_by = ?"
+        );
         self.client.try_exec(&sql, (lease, now, uid, owner))
     }
 
@@ -35,7 +37,10 @@ impl Peer {
              ORDER BY lease_expires LIMIT {limit}"
         );
         let rows = self.client.try_rows(&sql)?;
-        Ok(rows.into_iter().map(|row| String::from_utf8_lossy(row[0].as_deref().unwrap()).parse().unwrap()).collect())
+        Ok(rows
+            .into_iter()
+            .map(|row| String::from_utf8_lossy(row[0].as_deref().unwrap()).parse().unwrap())
+            .collect())
     }
 
     pub fn requeue_stale(&mut self, uid: i64, now: i64) -> Result<Done, Error> {
@@ -57,14 +62,18 @@ impl Peer {
     /// Holds the row's lock until [`Peer::let_go`].
     pub fn hold(&mut self, uid: i64) {
         self.client.run("START TRANSACTION");
-        let rows = self.client.rows(&format!("SELECT uid FROM {RUNS} FORCE INDEX (PRIMARY) WHERE uid = {uid} FOR UPDATE"));
+        let rows = self.client.rows(&format!(
+            "SELECT uid FROM {RUNS} FORCE INDEX (PRIMARY) WHERE uid = {uid} FOR UPDATE"
+        ));
         assert_eq!(rows.len(), 1, "run {uid} exists");
     }
 
     pub fn hold_all(&mut self, uids: &[i64]) {
         self.client.run("START TRANSACTION");
         for uid in uids {
-            self.client.rows(&format!("SELECT uid FROM {RUNS} FORCE INDEX (PRIMARY) WHERE uid = {uid} FOR UPDATE"));
+            self.client.rows(&format!(
+                "SELECT uid FROM {RUNS} FORCE INDEX (PRIMARY) WHERE uid = {uid} FOR UPDATE"
+            ));
         }
     }
 

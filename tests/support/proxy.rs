@@ -111,7 +111,12 @@ pub enum Fault {
 impl Fault {
     fn is_after(&self) -> bool {
         match self {
-            Self::CutBefore | Self::HoldRequest | Self::DelayRequest(_) | Self::Silence | Self::Refuse(_) | Self::Instead(_) => false,
+            Self::CutBefore
+            | Self::HoldRequest
+            | Self::DelayRequest(_)
+            | Self::Silence
+            | Self::Refuse(_)
+            | Self::Instead(_) => false,
             Self::CutAfter
             | Self::CutWithin(_)
             | Self::HoldReply
@@ -210,7 +215,9 @@ impl When {
     /// The statements (query or execution) whose text contains this, upper and lower case alike.
     pub fn statement(part: &str) -> Self {
         let part = part.to_ascii_uppercase();
-        Self::command(move |command| command.is_statement() && command.sql.to_ascii_uppercase().contains(&part))
+        Self::command(move |command| {
+            command.is_statement() && command.sql.to_ascii_uppercase().contains(&part)
+        })
     }
 
     /// Any statement; with [`When::nth`], the nth from now on.
@@ -221,7 +228,9 @@ impl When {
     /// The preparing of a statement whose text contains this.
     pub fn prepare(part: &str) -> Self {
         let part = part.to_ascii_uppercase();
-        Self::command(move |command| command.kind == Kind::Prepare && command.sql.to_ascii_uppercase().contains(&part))
+        Self::command(move |command| {
+            command.kind == Kind::Prepare && command.sql.to_ascii_uppercase().contains(&part)
+        })
     }
 
     /// Any command that a reply belongs to; with [`When::nth`], the nth round trip from now on.
@@ -331,10 +340,14 @@ impl Shared {
 
     #[track_caller]
     fn wait(&self, what: &str, done: impl Fn(&State) -> bool) {
-        let (state, timeout) = self.changed.wait_timeout_while(self.lock(), PATIENCE, |state| !done(state)).unwrap();
+        let (state, timeout) =
+            self.changed.wait_timeout_while(self.lock(), PATIENCE, |state| !done(state)).unwrap();
         let log = if timeout.timed_out() { format!("{:#?}", state.log) } else { String::new() };
         drop(state);
-        assert!(!timeout.timed_out(), "waited in vain for {what}; what went through the proxy: {log}");
+        assert!(
+            !timeout.timed_out(),
+            "waited in vain for {what}; what went through the proxy: {log}"
+        );
     }
 }
 
@@ -343,8 +356,16 @@ impl Proxy {
     pub fn start(server: &Endpoint) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the proxy listens");
         let address = listener.local_addr().expect("the proxy's address");
-        let endpoint = Endpoint { host: "127.0.0.1".to_owned(), port: address.port(), socket: None, ..server.clone() };
-        let server = SocketAddr::new(server.host.parse().expect("the server's address is numeric"), server.port);
+        let endpoint = Endpoint {
+            host: "127.0.0.1".to_owned(),
+            port: address.port(),
+            socket: None,
+            ..server.clone()
+        };
+        let server = SocketAddr::new(
+            server.host.parse().expect("the server's address is numeric"),
+            server.port,
+        );
         let state = State {
             rules: Vec::new(),
             rule_states: Vec::new(),
@@ -460,7 +481,10 @@ impl Proxy {
     /// The texts of the statements so far (queries and executions).
     pub fn statements(&self) -> Vec<String> {
         let log = self.log();
-        log.into_iter().filter(|exchange| exchange.command.is_statement()).map(|exchange| exchange.command.sql).collect()
+        log.into_iter()
+            .filter(|exchange| exchange.command.is_statement())
+            .map(|exchange| exchange.command.sql)
+            .collect()
     }
 
     /// Forgets the log (the counts stay).
@@ -526,8 +550,14 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
         threads.push(thread::spawn(move || {
             let _ = client.set_nodelay(true);
             let _ = server.set_nodelay(true);
-            let mut link =
-                Link { shared: Arc::clone(&shared), number, client, server, statements: HashMap::new(), format: Format::default() };
+            let mut link = Link {
+                shared: Arc::clone(&shared),
+                number,
+                client,
+                server,
+                statements: HashMap::new(),
+                format: Format::default(),
+            };
             // An error here is the end of one of the two sockets, which is what the test asked for or a client that left.
             let _ = link.serve(&welcome);
             let _ = link.client.shutdown(Shutdown::Both);
@@ -565,7 +595,8 @@ impl Packet {
         loop {
             let mut header = [0; 4];
             stream.read_exact(&mut header)?;
-            let length = usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16;
+            let length =
+                usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16;
             let start = payload.len();
             payload.resize(start + length, 0);
             stream.read_exact(&mut payload[start..])?;
@@ -719,7 +750,10 @@ impl Link {
             Fault::HoldRequest => self.hold(rule)?,
             Fault::DelayRequest(time) => self.pause(*time)?,
             Fault::Instead(sql) => {
-                assert!(matches!(command.kind, Kind::Query | Kind::Prepare), "a text can be replaced, not {command:?}");
+                assert!(
+                    matches!(command.kind, Kind::Query | Kind::Prepare),
+                    "a text can be replaced, not {command:?}"
+                );
                 request.payload.truncate(1);
                 request.payload.extend_from_slice(sql.as_bytes());
             }
@@ -812,14 +846,16 @@ impl Link {
         let Some(rule) = rule else { return Ok(()) };
         let mut state = self.shared.lock();
         while !state.rule_states[rule].released && !state.ending {
-            state = self.shared.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+            state =
+                self.shared.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         if state.ending { Err(cut()) } else { Ok(()) }
     }
 
     fn pause(&self, time: Duration) -> io::Result<()> {
         let state = self.shared.lock();
-        let (state, _) = self.shared.changed.wait_timeout_while(state, time, |state| !state.ending).unwrap();
+        let (state, _) =
+            self.shared.changed.wait_timeout_while(state, time, |state| !state.ending).unwrap();
         if state.ending { Err(cut()) } else { Ok(()) }
     }
 
@@ -872,8 +908,10 @@ impl Link {
             let outcome = outcome(&first, self.format);
             return Ok(Reply { packets: vec![first], outcome });
         }
-        let head: [u8; 9] = first.payload.get(..9).and_then(|head| head.try_into().ok()).ok_or_else(cut)?;
-        self.statements.insert(u32::from_le_bytes([head[1], head[2], head[3], head[4]]), sql.to_owned());
+        let head: [u8; 9] =
+            first.payload.get(..9).and_then(|head| head.try_into().ok()).ok_or_else(cut)?;
+        self.statements
+            .insert(u32::from_le_bytes([head[1], head[2], head[3], head[4]]), sql.to_owned());
         let columns = usize::from(u16::from_le_bytes([head[5], head[6]]));
         let params = usize::from(u16::from_le_bytes([head[7], head[8]]));
         let mut packets = vec![first];
@@ -915,7 +953,8 @@ impl Link {
                         let packet = Packet::read(&mut self.server)?;
                         let (ends, error) = (packet.ends_rows(), packet.is_error());
                         if ends {
-                            more = end_status(&packet.payload, self.format).is_some_and(|status| status & MORE_RESULTS != 0);
+                            more = end_status(&packet.payload, self.format)
+                                .is_some_and(|status| status & MORE_RESULTS != 0);
                             last_outcome = Outcome::Rows(rows);
                         } else if error {
                             last_outcome = outcome(&packet, self.format);
@@ -988,7 +1027,11 @@ fn rewrite_login(payload: &mut [u8], found_rows: FoundRows) -> io::Result<Format
     }
     payload[..4].copy_from_slice(&flags.to_le_bytes());
     // A client that speaks to MariaDB leaves the first flag out and has its further flags in the last four filler bytes.
-    let further = if flags & 1 == 0 { u32::from_le_bytes([payload[28], payload[29], payload[30], payload[31]]) } else { 0 };
+    let further = if flags & 1 == 0 {
+        u32::from_le_bytes([payload[28], payload[29], payload[30], payload[31]])
+    } else {
+        0
+    };
     Ok(Format {
         deprecate_eof: flags & DEPRECATE_EOF != 0,
         session_track: flags & SESSION_TRACK != 0,
@@ -1020,7 +1063,9 @@ fn push_length(out: &mut Vec<u8>, length: usize) {
         Ok(short @ 0..=0xFA) => out.push(short),
         _ => {
             out.push(0xFC);
-            out.extend_from_slice(&u16::try_from(length).expect("an info text is short").to_le_bytes());
+            out.extend_from_slice(
+                &u16::try_from(length).expect("an info text is short").to_le_bytes(),
+            );
         }
     }
 }
@@ -1072,7 +1117,10 @@ fn end_status(payload: &[u8], format: Format) -> Option<u16> {
 fn outcome(packet: &Packet, format: Format) -> Outcome {
     match packet.first() {
         0x00 => match read_ok(&packet.payload, format) {
-            Some(ok) => Outcome::Ok { affected: ok.affected, info: String::from_utf8_lossy(ok.info).into_owned() },
+            Some(ok) => Outcome::Ok {
+                affected: ok.affected,
+                info: String::from_utf8_lossy(ok.info).into_owned(),
+            },
             None => Outcome::Rows(0),
         },
         0xFF => match packet.payload.get(1..3) {
@@ -1091,7 +1139,11 @@ fn rewrite_info(payload: &mut Vec<u8>, format: Format, info: &Info) -> io::Resul
     let text = match info {
         Info::Keep => ok.info.to_vec(),
         Info::Drop => Vec::new(),
-        Info::Translate => ok.info.iter().map(|byte| if byte.is_ascii_alphabetic() { b'x' } else { *byte }).collect(),
+        Info::Translate => ok
+            .info
+            .iter()
+            .map(|byte| if byte.is_ascii_alphabetic() { b'x' } else { *byte })
+            .collect(),
         Info::Replace(text) if !ok.info.is_empty() => text.clone().into_bytes(),
         Info::Replace(_) => Vec::new(),
     };

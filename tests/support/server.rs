@@ -107,7 +107,9 @@ impl Server {
                     let version = version_of(&endpoint);
                     return Self { endpoint, version, process: Some(process) };
                 }
-                Err(log) if log.contains("Bind on TCP/IP port") || log.contains("Address already in use") => {}
+                Err(log)
+                    if log.contains("Bind on TCP/IP port")
+                        || log.contains("Address already in use") => {}
                 Err(log) => panic!("the test server did not start:\n{log}"),
             }
         }
@@ -170,7 +172,9 @@ impl Server {
         let mut client = self.client();
         let own = client.id();
         let rows = client.rows("SHOW FULL PROCESSLIST");
-        let text = |field: &Option<Vec<u8>>| String::from_utf8_lossy(field.as_deref().unwrap_or_default()).into_owned();
+        let text = |field: &Option<Vec<u8>>| {
+            String::from_utf8_lossy(field.as_deref().unwrap_or_default()).into_owned()
+        };
         let all = rows.into_iter().map(|row| Connection {
             id: text(&row[0]).parse().unwrap(),
             database: text(&row[3]),
@@ -194,7 +198,9 @@ impl Server {
              ORDER BY event_time"
         );
         let rows = self.client().rows(&sql);
-        rows.into_iter().map(|row| String::from_utf8_lossy(row[0].as_deref().unwrap()).into_owned()).collect()
+        rows.into_iter()
+            .map(|row| String::from_utf8_lossy(row[0].as_deref().unwrap()).into_owned())
+            .collect()
     }
 }
 
@@ -224,12 +230,16 @@ fn start_once(options: &[&str]) -> Result<(Process, Endpoint), String> {
     let mut statements = String::new();
     for host in ["localhost", "127.0.0.1"] {
         statements += &format!("CREATE USER '{USER}'@'{host}' IDENTIFIED BY '{PASSWORD}';\n");
-        statements += &format!("GRANT ALL PRIVILEGES ON *.* TO '{USER}'@'{host}' WITH GRANT OPTION;\n");
+        statements +=
+            &format!("GRANT ALL PRIVILEGES ON *.* TO '{USER}'@'{host}' WITH GRANT OPTION;\n");
     }
     fs::write(&init, statements).expect("the init file is written");
 
     let socket = folder.join("s");
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free loopback port").port();
+    let port = TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a free loopback port")
+        .port();
     let mut command = Command::new(program(mysql));
     command
         .arg("--no-defaults")
@@ -239,9 +249,18 @@ fn start_once(options: &[&str]) -> Result<(Process, Endpoint), String> {
         .arg(format!("--pid-file={}", folder.join("pid").display()))
         .arg(format!("--init-file={}", init.display()))
         .arg(format!("--port={port}"))
-        .args(["--bind-address=127.0.0.1", "--skip-name-resolve", "--skip-log-bin", "--performance-schema=OFF"])
+        .args([
+            "--bind-address=127.0.0.1",
+            "--skip-name-resolve",
+            "--skip-log-bin",
+            "--performance-schema=OFF",
+        ])
         // Nothing here survives the test anyway: no waiting for the disk.
-        .args(["--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=OFF", "--innodb-buffer-pool-size=128M"])
+        .args([
+            "--innodb-flush-log-at-trx-commit=0",
+            "--innodb-doublewrite=OFF",
+            "--innodb-buffer-pool-size=128M",
+        ])
         .args(["--max-connections=300", "--max-allowed-packet=64M"]);
     if mysql {
         command.arg("--mysqlx=OFF");
@@ -285,8 +304,13 @@ fn start_once(options: &[&str]) -> Result<(Process, Endpoint), String> {
     // The channel closes without a message when the server ends before it is ready.
     match wait.recv_timeout(PATIENCE) {
         Ok(()) => {
-            let endpoint =
-                Endpoint { host: "127.0.0.1".to_owned(), port, socket: Some(socket), user: USER.to_owned(), password: PASSWORD.to_owned() };
+            let endpoint = Endpoint {
+                host: "127.0.0.1".to_owned(),
+                port,
+                socket: Some(socket),
+                user: USER.to_owned(),
+                password: PASSWORD.to_owned(),
+            };
             Ok((process, endpoint))
         }
         Err(_) => {
@@ -305,12 +329,18 @@ fn template(mysql: bool) -> &'static Path {
         let data = folder.join("data");
         let mut command = if mysql {
             let mut command = Command::new(program(true));
-            command.args(["--no-defaults", "--initialize-insecure"]).arg(format!("--datadir={}", data.display()));
+            command
+                .args(["--no-defaults", "--initialize-insecure"])
+                .arg(format!("--datadir={}", data.display()));
             command
         } else {
             let mut command = Command::new(find("mariadb-install-db"));
             command
-                .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
+                .args([
+                    "--no-defaults",
+                    "--auth-root-authentication-method=normal",
+                    "--skip-test-db",
+                ])
                 .arg(format!("--datadir={}", data.display()));
             command
         };
@@ -318,9 +348,17 @@ fn template(mysql: bool) -> &'static Path {
             command.arg("--user=root");
         }
         // Two servers that are set up at the same time must not meet in the common folder for temporary tables.
-        let output = command.env("TMPDIR", &folder).stdin(Stdio::null()).output().expect("the data folder is initialised");
+        let output = command
+            .env("TMPDIR", &folder)
+            .stdin(Stdio::null())
+            .output()
+            .expect("the data folder is initialised");
         let text = [output.stdout, output.stderr].concat();
-        assert!(output.status.success(), "the data folder is initialised: {}", String::from_utf8_lossy(&text));
+        assert!(
+            output.status.success(),
+            "the data folder is initialised: {}",
+            String::from_utf8_lossy(&text)
+        );
         data
     })
 }
@@ -332,7 +370,8 @@ fn program(mysql: bool) -> PathBuf {
 /// The server's programs are often not in the search path of a user.
 fn find(program: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let fixed = ["/usr/sbin", "/usr/libexec", "/usr/local/bin", "/usr/local/sbin", "/usr/bin"].map(PathBuf::from);
+    let fixed = ["/usr/sbin", "/usr/libexec", "/usr/local/bin", "/usr/local/sbin", "/usr/bin"]
+        .map(PathBuf::from);
     std::env::split_paths(&path)
         .chain(fixed)
         .map(|folder| folder.join(program))
@@ -371,7 +410,11 @@ fn spawn_for_life(command: Command) -> std::process::Child {
         Mutex::new(sender)
     });
     let (answer, child) = channel();
-    starter.lock().unwrap().send((command, answer)).expect("the starter thread lives as long as the process");
+    starter
+        .lock()
+        .unwrap()
+        .send((command, answer))
+        .expect("the starter thread lives as long as the process");
     child.recv().expect("the starter thread answers").expect("the server program starts")
 }
 

@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 
 use mysql_async::Params;
 
-use crate::ops::chunked::{BEHIND_SKIPPED, Chunks, EXAMINED_PER_LIMIT, LISTING, RetryBudget};
-use crate::ops::sql::{Context, HAS_REQUEST, uid_list};
-use crate::ops::dead_letter_stale;
-use crate::error::{Error, Result};
-use crate::ops::outbox::{self, Available, WakeUp, Written};
-use crate::ops::requeue;
 use crate::db::row::{bytes, count, flag, signed, text, unsigned};
-use crate::db::session::{Session, idempotent};
 use crate::db::schema::TableSchema;
+use crate::db::session::{Session, idempotent};
 use crate::domain::decision::{self, Decision, Facts};
 use crate::domain::status::{Reason, Status};
+use crate::error::{Error, Result};
+use crate::ops::chunked::{BEHIND_SKIPPED, Chunks, EXAMINED_PER_LIMIT, LISTING, RetryBudget};
+use crate::ops::dead_letter_stale;
+use crate::ops::outbox::{self, Available, WakeUp, Written};
+use crate::ops::requeue;
+use crate::ops::sql::{Context, HAS_REQUEST, uid_list};
 
 /// What a reaper is asked to do.
 #[derive(Debug, Clone, Default)]
@@ -154,7 +154,11 @@ const WAITING: Duration = Duration::from_secs(20);
 ///
 /// A configuration error before anything is written; a connection or query error, after which every run is as it was. An error
 /// behind chunks that were handled already ends the reap with a report of those, which says that there is more.
-pub async fn reap(session: &mut Session, context: Context<'_>, request: &Request) -> Result<Report> {
+pub async fn reap(
+    session: &mut Session,
+    context: Context<'_>,
+    request: &Request,
+) -> Result<Report> {
     let now = request.now.unwrap_or(context.time);
     let mut reaper = Reaper {
         context,
@@ -225,7 +229,8 @@ impl Reaper<'_> {
         let mut after = None;
         while self.report.handled() < limit {
             let wanted = (limit - self.report.handled()).min(most - examined).min(LISTING);
-            if wanted == 0 || behind.is_some_and(|since: Instant| since.elapsed() > BEHIND_SKIPPED) {
+            if wanted == 0 || behind.is_some_and(|since: Instant| since.elapsed() > BEHIND_SKIPPED)
+            {
                 self.report.has_more = self.listing(session, after, 1).await?.1;
                 break;
             }
@@ -234,7 +239,8 @@ impl Reaper<'_> {
             let Some(last) = listed.last() else { break };
             after = Some((last.candidate.lease_expires, last.candidate.uid));
             examined += listed.len() as u64;
-            let (excepted, due): (Vec<Judged>, Vec<Judged>) = listed.into_iter().partition(|judged| except.contains(&judged.candidate.uid));
+            let (excepted, due): (Vec<Judged>, Vec<Judged>) =
+                listed.into_iter().partition(|judged| except.contains(&judged.candidate.uid));
             for judged in excepted {
                 self.skip(judged.candidate, Skip::Excepted);
             }
@@ -256,7 +262,12 @@ impl Reaper<'_> {
     }
 
     /// Lists at most `wanted` candidates behind `after`, oldest lease first, then uid; and whether there are more.
-    async fn listing(&self, session: &mut Session, after: Option<(i64, u64)>, wanted: u64) -> Result<(Vec<Judged>, bool)> {
+    async fn listing(
+        &self,
+        session: &mut Session,
+        after: Option<(i64, u64)>,
+        wanted: u64,
+    ) -> Result<(Vec<Judged>, bool)> {
         let mut listed = match &self.request.only {
             None => {
                 let sql = self.listing_sql("", after, wanted);
@@ -286,7 +297,11 @@ impl Reaper<'_> {
         let table = self.context.quoted();
         let force = if these.is_empty() { "" } else { " FORCE INDEX (PRIMARY)" };
         // Only a dry run decides by what the listing brings.
-        let facts = if self.request.dry_run { format!("pending_effect, {HAS_REQUEST}") } else { "'', 0".to_owned() };
+        let facts = if self.request.dry_run {
+            format!("pending_effect, {HAS_REQUEST}")
+        } else {
+            "'', 0".to_owned()
+        };
         let behind = after.map_or_else(String::new, |(lease, uid)| {
             format!(" AND (lease_expires > {lease} OR (lease_expires = {lease} AND uid > {uid}))")
         });
@@ -300,7 +315,10 @@ impl Reaper<'_> {
 
     /// The guard of a stale run, as text.
     fn stale(&self) -> String {
-        format!("status = 'running' AND lease_expires > 0 AND lease_expires < {}", self.context.time_literal(self.now))
+        format!(
+            "status = 'running' AND lease_expires > 0 AND lease_expires < {}",
+            self.context.time_literal(self.now)
+        )
     }
 
     async fn list(&self, session: &mut Session, sql: &str) -> Result<Vec<Judged>> {
@@ -340,10 +358,18 @@ impl Reaper<'_> {
     /// Would the run be requeued without the message that was asked for? Then it is left as it is: neither a corrupt message nor
     /// a requeue that nobody hears of.
     fn cannot_be_woken(&self, candidate: &Candidate, decision: Decision) -> bool {
-        decision == Decision::Requeue && self.request.wake_up.is_some() && !outbox::fits(&candidate.uuid)
+        decision == Decision::Requeue
+            && self.request.wake_up.is_some()
+            && !outbox::fits(&candidate.uuid)
     }
 
-    fn record(&mut self, candidate: Candidate, decision: Decision, woken_up: bool, confirmed: bool) {
+    fn record(
+        &mut self,
+        candidate: Candidate,
+        decision: Decision,
+        woken_up: bool,
+        confirmed: bool,
+    ) {
         match decision {
             Decision::Requeue => {
                 let mut entry = entry(candidate, None);
@@ -421,14 +447,21 @@ impl Reaper<'_> {
     }
 
     /// Reports a chunk that stands.
-    fn settle(&mut self, chunk: &[Candidate], attempt: Attempt, woken_up: impl Fn(&Candidate) -> bool, confirmed: bool) {
+    fn settle(
+        &mut self,
+        chunk: &[Candidate],
+        attempt: Attempt,
+        woken_up: impl Fn(&Candidate) -> bool,
+        confirmed: bool,
+    ) {
         let locked: HashSet<u64> = attempt
             .planned
             .iter()
             .map(|(candidate, _)| candidate.uid)
             .chain(attempt.unwakeable.iter().map(|candidate| candidate.uid))
             .collect();
-        self.missed.extend(chunk.iter().filter(|candidate| !locked.contains(&candidate.uid)).cloned());
+        self.missed
+            .extend(chunk.iter().filter(|candidate| !locked.contains(&candidate.uid)).cloned());
         for (candidate, decision) in attempt.planned {
             let woken_up = decision == Decision::Requeue && woken_up(&candidate);
             self.record(candidate, decision, woken_up, confirmed);
@@ -439,7 +472,12 @@ impl Reaper<'_> {
     }
 
     /// Locks, decides, writes and commits; six statements at most.
-    async fn try_chunk(&mut self, session: &mut Session, chunk: &[Candidate], attempt: &mut Attempt) -> Result<()> {
+    async fn try_chunk(
+        &mut self,
+        session: &mut Session,
+        chunk: &[Candidate],
+        attempt: &mut Attempt,
+    ) -> Result<()> {
         let facts = session.table(self.context.table()).await?;
         let locking = session.locking().await?;
         let mut uids: Vec<u64> = chunk.iter().map(|candidate| candidate.uid).collect();
@@ -455,9 +493,15 @@ impl Reaper<'_> {
             uid_list(uids.iter().copied()),
             locking.clause()
         );
-        let locked: Vec<Judged> = session.query(&sql, Params::Empty).await?.into_iter().map(judged).collect::<Result<_>>()?;
+        let locked: Vec<Judged> = session
+            .query(&sql, Params::Empty)
+            .await?
+            .into_iter()
+            .map(judged)
+            .collect::<Result<_>>()?;
         // The report keeps the order of the listing: oldest lease first.
-        let mut by_uid: HashMap<u64, Judged> = locked.into_iter().map(|judged| (judged.candidate.uid, judged)).collect();
+        let mut by_uid: HashMap<u64, Judged> =
+            locked.into_iter().map(|judged| (judged.candidate.uid, judged)).collect();
         for candidate in chunk {
             if let Some(judged) = by_uid.remove(&candidate.uid) {
                 let decision = self.decide(&judged);
@@ -488,7 +532,8 @@ impl Reaper<'_> {
             self.write(session, &sql, not_retryable.len() + exhausted.len()).await?;
         }
         if let Some(wake_up) = &self.request.wake_up {
-            let inserted = outbox::insert(session, self.context, wake_up, &requeue, Available::AtOnce).await;
+            let inserted =
+                outbox::insert(session, self.context, wake_up, &requeue, Available::AtOnce).await;
             attempt.outbox_blocked = inserted.as_ref().is_err_and(Error::waited);
             attempt.written = inserted?;
         }
@@ -536,10 +581,10 @@ impl Reaper<'_> {
     /// and takes the whole chunk back.
     async fn write(&self, session: &mut Session, sql: &str, rows: usize) -> Result<()> {
         match session.execute(sql, Params::Empty).await?.matched {
-            Some(matched) if matched != rows as u64 => {
-                Err(Error::connection(format!("{rows} runs were locked, but {matched} matched the write; the chunk was taken back"))
-                    .with_code(1020))
-            }
+            Some(matched) if matched != rows as u64 => Err(Error::connection(format!(
+                "{rows} runs were locked, but {matched} matched the write; the chunk was taken back"
+            ))
+            .with_code(1020)),
             _ => Ok(()),
         }
     }
@@ -548,7 +593,12 @@ impl Reaper<'_> {
     ///
     /// It was written as a whole or not at all, so one run without its effect tells that it was not: the counter never goes back, and what has
     /// failed stays failed. A run with it may be another reaper's work, and tells nothing about the others.
-    async fn read_back(&mut self, session: &mut Session, chunk: &[Candidate], attempt: Attempt) -> Result<bool> {
+    async fn read_back(
+        &mut self,
+        session: &mut Session,
+        chunk: &[Candidate],
+        attempt: Attempt,
+    ) -> Result<bool> {
         let sql = format!(
             "SELECT uid, status, requeue_count, termination_reason FROM {} FORCE INDEX (PRIMARY) WHERE uid IN ({}) FOR UPDATE",
             self.context.quoted(),
@@ -558,15 +608,22 @@ impl Reaper<'_> {
         let mut rows = HashMap::new();
         for mut row in session.query(&sql, Params::Empty).await? {
             let uid = unsigned(&mut row, 0)?;
-            rows.insert(uid, (Status::parse(&text(&mut row, 1)?), count(&mut row, 2)?, text(&mut row, 3)?));
+            rows.insert(
+                uid,
+                (Status::parse(&text(&mut row, 1)?), count(&mut row, 2)?, text(&mut row, 3)?),
+            );
         }
         let uuids = attempt.planned.iter().map(|(candidate, _)| candidate.uuid.as_str());
-        let messages = outbox::standing(session, self.request.wake_up.as_ref(), attempt.written, uuids).await?;
+        let messages =
+            outbox::standing(session, self.request.wake_up.as_ref(), attempt.written, uuids)
+                .await?;
         session.rollback().await;
         let without_effect = attempt.planned.iter().any(|(candidate, decision)| {
             rows.get(&candidate.uid).is_some_and(|(status, requeues, reason)| match decision {
                 Decision::Requeue => *requeues <= candidate.requeue_count,
-                Decision::DeadLetter(planned) => *status != Some(Status::Failed) || reason != planned.as_str(),
+                Decision::DeadLetter(planned) => {
+                    *status != Some(Status::Failed) || reason != planned.as_str()
+                }
             })
         });
         // Rows that somebody has deleted tell nothing.
@@ -575,9 +632,16 @@ impl Reaper<'_> {
         }
         // Where no message stands, a consumer has taken it, or somebody else requeued the run in between: a run that still waits is then
         // told as not woken, since a wake-up too many is harmless and a missing one is not.
-        let waits: HashSet<u64> = rows.iter().filter(|(_, (status, ..))| *status == Some(Status::Queued)).map(|(&uid, _)| uid).collect();
+        let waits: HashSet<u64> = rows
+            .iter()
+            .filter(|(_, (status, ..))| *status == Some(Status::Queued))
+            .map(|(&uid, _)| uid)
+            .collect();
         let wake_up = self.request.wake_up.is_some();
-        let woken_up = |candidate: &Candidate| wake_up && (messages.contains(candidate.uuid.as_str()) || !waits.contains(&candidate.uid));
+        let woken_up = |candidate: &Candidate| {
+            wake_up
+                && (messages.contains(candidate.uuid.as_str()) || !waits.contains(&candidate.uid))
+        };
         self.settle(chunk, attempt, woken_up, true);
         Ok(true)
     }
@@ -598,7 +662,8 @@ impl Reaper<'_> {
             })
             .await?;
             for candidate in part {
-                let why = if still.contains(&candidate.uid) { Skip::Contended } else { Skip::Renewed };
+                let why =
+                    if still.contains(&candidate.uid) { Skip::Contended } else { Skip::Renewed };
                 self.skip(candidate.clone(), why);
             }
         }
