@@ -613,10 +613,11 @@ fn thread_id() -> i32 {
 #[cfg(target_os = "linux")]
 fn wait_until_gone(tid: i32) {
     let start = std::time::Instant::now();
-    // SAFETY: signal 0 is sent to nobody: the call only asks whether the thread is there.
-    while start.elapsed() < VANISHING
-        && unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, 0) } == 0
-    {
+    let exists = || {
+        // SAFETY: signal 0 delivers no signal: the call only reports whether the thread exists.
+        (unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, 0) }) == 0
+    };
+    while start.elapsed() < VANISHING && exists() {
         std::thread::yield_now();
     }
 }
