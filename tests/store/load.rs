@@ -45,7 +45,7 @@ fn mixed_load(key: bool) {
         match work() {
             Ok(done) => return done.affected,
             Err(error) if key && refused_with(&error, 1213) => {
-                drop(deadlocks_of_php.fetch_add(1, Ordering::Relaxed))
+                deadlocks_of_php.fetch_add(1, Ordering::Relaxed);
             }
             Err(error) => panic!("PHP meets {error}"),
         }
