@@ -9,12 +9,12 @@
 use std::path::Path;
 
 use mysql_async::Params;
-use nrllm_runtime::run::failure::{Classification, Failure, FailureClass};
-use nrllm_runtime::store::beat::{End, beat};
-use nrllm_runtime::store::options::{Clock, Options, TableName};
-use nrllm_runtime::store::outbox::WakeUp;
-use nrllm_runtime::store::reap::Request;
-use nrllm_runtime::store::{due, recover, status, stranded};
+use nrllm_runtime::config::options::{Clock, Options, TableName};
+use nrllm_runtime::domain::failure::{Classification, Failure, FailureClass};
+use nrllm_runtime::ops::heartbeat::{End, beat};
+use nrllm_runtime::ops::outbox::WakeUp;
+use nrllm_runtime::ops::reap::Request;
+use nrllm_runtime::ops::{due_runs, recover_failure, status, stranded_runs};
 
 use crate::subject::{LEASE, NOW, Subject, request};
 use crate::support::database::{Database, MESSAGES, RUNS, Run, Shape};
@@ -25,12 +25,61 @@ const UUID: &str = "0e12362e-cbf0-4052-a2e9-f3c849a50bc4";
 
 /// The kinds of servers: name and variables.
 const SERVERS: [(&str, &[(&str, &str)]); 6] = [
-    ("MariaDB 10.11", &[("version", "10.11.6-MariaDB"), ("tx_isolation", "x"), ("log_bin", "OFF"), ("binlog_format", "MIXED")]),
-    ("MariaDB 10.5", &[("version", "10.5.23-MariaDB"), ("tx_isolation", "x"), ("log_bin", "OFF"), ("binlog_format", "MIXED")]),
-    ("MariaDB 10.2", &[("version", "10.2.44-MariaDB"), ("tx_isolation", "x"), ("log_bin", "OFF"), ("binlog_format", "MIXED")]),
-    ("Galera", &[("version", "10.11.6-MariaDB"), ("tx_isolation", "x"), ("log_bin", "OFF"), ("binlog_format", "ROW"), ("wsrep_on", "ON")]),
-    ("MySQL 8.0", &[("version", "8.0.36"), ("transaction_isolation", "x"), ("log_bin", "OFF"), ("binlog_format", "ROW")]),
-    ("MySQL 5.7", &[("version", "5.7.44"), ("tx_isolation", "x"), ("log_bin", "OFF"), ("binlog_format", "ROW")]),
+    (
+        "MariaDB 10.11",
+        &[
+            ("version", "10.11.6-MariaDB"),
+            ("tx_isolation", "x"),
+            ("log_bin", "OFF"),
+            ("binlog_format", "MIXED"),
+        ],
+    ),
+    (
+        "MariaDB 10.5",
+        &[
+            ("version", "10.5.23-MariaDB"),
+            ("tx_isolation", "x"),
+            ("log_bin", "OFF"),
+            ("binlog_format", "MIXED"),
+        ],
+    ),
+    (
+        "MariaDB 10.2",
+        &[
+            ("version", "10.2.44-MariaDB"),
+            ("tx_isolation", "x"),
+            ("log_bin", "OFF"),
+            ("binlog_format", "MIXED"),
+        ],
+    ),
+    (
+        "Galera",
+        &[
+            ("version", "10.11.6-MariaDB"),
+            ("tx_isolation", "x"),
+            ("log_bin", "OFF"),
+            ("binlog_format", "ROW"),
+            ("wsrep_on", "ON"),
+        ],
+    ),
+    (
+        "MySQL 8.0",
+        &[
+            ("version", "8.0.36"),
+            ("transaction_isolation", "x"),
+            ("log_bin", "OFF"),
+            ("binlog_format", "ROW"),
+        ],
+    ),
+    (
+        "MySQL 5.7",
+        &[
+            ("version", "5.7.44"),
+            ("tx_isolation", "x"),
+            ("log_bin", "OFF"),
+            ("binlog_format", "ROW"),
+        ],
+    ),
 ];
 
 /// What happens to an exchange of the operation.
@@ -55,7 +104,11 @@ struct Scenario<'a> {
     call: &'a dyn Fn(&mut Subject),
 }
 
-fn scenario<'a>(title: &'static str, runs: Vec<Run>, call: &'a dyn Fn(&mut Subject)) -> Scenario<'a> {
+fn scenario<'a>(
+    title: &'static str,
+    runs: Vec<Run>,
+    call: &'a dyn Fn(&mut Subject),
+) -> Scenario<'a> {
     Scenario { title, queued_at: false, jitter: 0.0, runs, event: Event::Nothing, call }
 }
 
@@ -89,11 +142,17 @@ impl Scenario<'_> {
                 }
             }
         }
-        let groups: Vec<String> = groups.iter().map(|(cases, sql)| format!("{}{sql}", title(cases))).collect();
+        let groups: Vec<String> =
+            groups.iter().map(|(cases, sql)| format!("{}{sql}", title(cases))).collect();
         format!("=== {}\n\n{}", self.title, groups.join("\n"))
     }
 
-    fn statements(&self, database: &mut Database, clock: Clock, variables: &[(&str, &str)]) -> String {
+    fn statements(
+        &self,
+        database: &mut Database,
+        clock: Clock,
+        variables: &[(&str, &str)],
+    ) -> String {
         for table in [RUNS, MESSAGES] {
             database.client().run(&format!("DELETE FROM {table}"));
         }
@@ -110,16 +169,24 @@ impl Scenario<'_> {
         let mut other = database.connect();
         match self.event {
             Event::Nothing => {}
-            Event::ReplyLost(statement) => drop(proxy.rule(When::statement(statement), Fault::CutAfter)),
-            Event::RequestLost(statement) => drop(proxy.rule(When::statement(statement), Fault::CutBefore)),
+            Event::ReplyLost(statement) => {
+                drop(proxy.rule(When::statement(statement), Fault::CutAfter))
+            }
+            Event::RequestLost(statement) => {
+                drop(proxy.rule(When::statement(statement), Fault::CutBefore))
+            }
             Event::NoInfo => proxy.info(Info::Drop),
             Event::Locked(uid) => {
                 other.run("START TRANSACTION");
-                other.exec(&format!("UPDATE {RUNS} SET pid = pid + 1 WHERE uid = ?"), Params::Positional(vec![uid.into()]));
+                other.exec(
+                    &format!("UPDATE {RUNS} SET pid = pid + 1 WHERE uid = ?"),
+                    Params::Positional(vec![uid.into()]),
+                );
             }
         }
         (self.call)(&mut subject);
-        let statements: Vec<String> = proxy.statements().into_iter().filter(|sql| !is_setting_up(sql)).collect();
+        let statements: Vec<String> =
+            proxy.statements().into_iter().filter(|sql| !is_setting_up(sql)).collect();
         statements.iter().map(|sql| format!("{}\n", in_lines(&without_times(sql)))).collect()
     }
 }
@@ -128,9 +195,14 @@ impl Scenario<'_> {
 fn title(cases: &[(Clock, &str)]) -> String {
     let mut title = String::new();
     for clock in [Clock::Caller, Clock::Database] {
-        let servers: Vec<&str> = cases.iter().filter(|(of, _)| *of == clock).map(|(_, server)| *server).collect();
+        let servers: Vec<&str> =
+            cases.iter().filter(|(of, _)| *of == clock).map(|(_, server)| *server).collect();
         if !servers.is_empty() {
-            let servers = if servers.len() == SERVERS.len() { "every server".to_owned() } else { servers.join(", ") };
+            let servers = if servers.len() == SERVERS.len() {
+                "every server".to_owned()
+            } else {
+                servers.join(", ")
+            };
             title += &format!("-- clock {}: {servers}\n", clock.as_str());
         }
     }
@@ -140,17 +212,25 @@ fn title(cases: &[(Clock, &str)]) -> String {
 /// A proxy whose server seems to have these variables. It understands what only the pretended one does.
 fn pretending(database: &Database, variables: &[(&str, &str)]) -> Proxy {
     let proxy = Proxy::start(database.endpoint());
-    let rows: Vec<String> = variables.iter().map(|(name, value)| format!("SELECT '{name}' AS n, '{value}' AS v")).collect();
+    let rows: Vec<String> = variables
+        .iter()
+        .map(|(name, value)| format!("SELECT '{name}' AS n, '{value}' AS v"))
+        .collect();
     let when = |sql: &'static str| When::statement(sql).always();
     proxy.rule(when("SHOW VARIABLES"), Fault::Instead(rows.join(" UNION ALL ")));
-    proxy.rule(when("SET NAMES"), Fault::Instead("SET NAMES utf8mb4, autocommit = 1, time_zone = '+00:00'".to_owned()));
+    proxy.rule(
+        when("SET NAMES"),
+        Fault::Instead("SET NAMES utf8mb4, autocommit = 1, time_zone = '+00:00'".to_owned()),
+    );
     proxy.rule(when("wsrep_sync_wait"), Fault::Instead("DO 0".to_owned()));
     proxy
 }
 
 /// True for what a session sends to set itself up, which `session.snap` shows.
 fn is_setting_up(sql: &str) -> bool {
-    sql.starts_with("SHOW VARIABLES") || sql.starts_with("SET NAMES") || sql.contains("information_schema.COLUMNS")
+    sql.starts_with("SHOW VARIABLES")
+        || sql.starts_with("SET NAMES")
+        || sql.contains("information_schema.COLUMNS")
 }
 
 /// The statement with a line per clause. Nothing but blanks changes.
@@ -158,7 +238,9 @@ fn in_lines(sql: &str) -> String {
     let mut text = sql.to_owned();
     for clause in ["SET", "FROM", "STRAIGHT_JOIN", "WHERE", "GROUP BY", "ORDER BY", "FOR UPDATE"] {
         text = text.replace(&format!(" {clause} "), &format!("\n    {clause} "));
-        text = text.strip_suffix(&format!(" {clause}")).map_or(text.clone(), |rest| format!("{rest}\n    {clause}"));
+        text = text
+            .strip_suffix(&format!(" {clause}"))
+            .map_or(text.clone(), |rest| format!("{rest}\n    {clause}"));
     }
     text + ";"
 }
@@ -172,7 +254,9 @@ fn without_times(sql: &str) -> String {
             digits.push(c);
             continue;
         }
-        let is_time = digits.parse().is_ok_and(|number: u64| (1_750_000_000..4_000_000_000).contains(&number));
+        let is_time = digits
+            .parse()
+            .is_ok_and(|number: u64| (1_750_000_000..4_000_000_000).contains(&number));
         text.push_str(if is_time { "<time>" } else { &digits });
         digits.clear();
         text.push(c);
@@ -213,7 +297,11 @@ fn wake_up() -> WakeUp {
 }
 
 /// The scenarios of an operation that is one write with the given text.
-fn of_one_write<'a>(runs: &[Run], write: &'static str, call: &'a dyn Fn(&mut Subject)) -> Vec<Scenario<'a>> {
+fn of_one_write<'a>(
+    runs: &[Run],
+    write: &'static str,
+    call: &'a dyn Fn(&mut Subject),
+) -> Vec<Scenario<'a>> {
     vec![
         scenario("plain", runs.to_vec(), call),
         scenario("the guard does not match", vec![Run::in_status("completed")], call),
@@ -238,7 +326,10 @@ fn the_session() {
         let mut subject = Subject::at(proxy.endpoint(), database.name(), Options::default());
         subject.lease_state(1, OWNER).unwrap();
         let statements = proxy.statements().into_iter().filter(|sql| is_setting_up(sql));
-        groups.push(format!("-- {server}\n{}\n", statements.map(|sql| in_lines(&sql)).collect::<Vec<_>>().join("\n")));
+        groups.push(format!(
+            "-- {server}\n{}\n",
+            statements.map(|sql| in_lines(&sql)).collect::<Vec<_>>().join("\n")
+        ));
     }
     check_text("session", &groups.join("\n"));
 }
@@ -275,7 +366,8 @@ fn requeue_stale() {
 
 #[test]
 fn dead_letter_stale() {
-    let call = |subject: &mut Subject| ignore(subject.dead_letter_stale(1, NOW, "not_retryable").unwrap());
+    let call =
+        |subject: &mut Subject| ignore(subject.dead_letter_stale(1, NOW, "not_retryable").unwrap());
     check("dead_letter_stale", &of_one_write(&[stale()], "UPDATE `", &call));
 }
 
@@ -287,7 +379,9 @@ fn cancel_run() {
 
 #[test]
 fn fail_undispatched() {
-    let call = |subject: &mut Subject| ignore(subject.fail_undispatched(1, 1, "RuntimeException").unwrap());
+    let call = |subject: &mut Subject| {
+        ignore(subject.fail_undispatched(1, 1, "RuntimeException").unwrap())
+    };
     check("fail_undispatched", &of_one_write(&[Run::queued().requeued(1)], "UPDATE `", &call));
 }
 
@@ -302,7 +396,13 @@ fn keep_lease() {
     let call = |end: End| {
         move |subject: &mut Subject| {
             let options = subject.options.clone();
-            ignore(subject.run(async |session, _| beat(session, &options, 1, OWNER, 900, end, || true).await).unwrap());
+            ignore(
+                subject
+                    .run(async |session, _| {
+                        beat(session, &options, 1, OWNER, 900, end, || true).await
+                    })
+                    .unwrap(),
+            );
         }
     };
     let (exact, later) = (call(End::Exact), call(End::NeverEarlier));
@@ -312,8 +412,10 @@ fn keep_lease() {
             scenario("the first renewal", vec![held()], &exact),
             scenario("a heartbeat", vec![held()], &later),
             scenario("a heartbeat of a lost lease", vec![Run::queued()], &later),
-            scenario("a heartbeat whose reply has no text", vec![held()], &later).event(Event::NoInfo),
-            scenario("a heartbeat whose reply is lost", vec![held()], &later).event(Event::ReplyLost("UPDATE `")),
+            scenario("a heartbeat whose reply has no text", vec![held()], &later)
+                .event(Event::NoInfo),
+            scenario("a heartbeat whose reply is lost", vec![held()], &later)
+                .event(Event::ReplyLost("UPDATE `")),
         ],
     );
 }
@@ -327,7 +429,12 @@ fn recover_failure() {
             let wake_up = wake_up.as_ref();
             ignore(
                 subject
-                    .run(async |session, context| recover::recover_failure(session, context, 1, OWNER, &failure, wake_up).await)
+                    .run(async |session, context| {
+                        recover_failure::recover_failure(
+                            session, context, 1, OWNER, &failure, wake_up,
+                        )
+                        .await
+                    })
                     .unwrap(),
             );
         }
@@ -341,11 +448,15 @@ fn recover_failure() {
             scenario("requeue", vec![held()], &requeue),
             scenario("requeue with queued_at", vec![held()], &requeue).queued_at(),
             scenario("requeue with wake-up", vec![held()], &waking),
-            scenario("requeue with wake-up, commit lost", vec![held()], &waking).event(Event::ReplyLost("COMMIT")),
-            scenario("requeue, commit never sent", vec![held()], &requeue).event(Event::RequestLost("COMMIT")),
-            scenario("requeue, write lost", vec![held()], &requeue).event(Event::ReplyLost("UPDATE `")),
+            scenario("requeue with wake-up, commit lost", vec![held()], &waking)
+                .event(Event::ReplyLost("COMMIT")),
+            scenario("requeue, commit never sent", vec![held()], &requeue)
+                .event(Event::RequestLost("COMMIT")),
+            scenario("requeue, write lost", vec![held()], &requeue)
+                .event(Event::ReplyLost("UPDATE `")),
             scenario("dead-letter", vec![held()], &dead_letter),
-            scenario("dead-letter, commit lost", vec![held()], &dead_letter).event(Event::ReplyLost("COMMIT")),
+            scenario("dead-letter, commit lost", vec![held()], &dead_letter)
+                .event(Event::ReplyLost("COMMIT")),
             scenario("lease lost", vec![Run::queued()], &requeue),
         ],
     );
@@ -353,8 +464,15 @@ fn recover_failure() {
 
 #[test]
 fn reap() {
-    let call = |request: Request| move |subject: &mut Subject| ignore(subject.reap(&request).unwrap());
-    let runs = vec![stale(), stale().without_request(), stale().requeued(3), stale().fence("non_idempotent_write"), stale()];
+    let call =
+        |request: Request| move |subject: &mut Subject| ignore(subject.reap(&request).unwrap());
+    let runs = vec![
+        stale(),
+        stale().without_request(),
+        stale().requeued(3),
+        stale().fence("non_idempotent_write"),
+        stale(),
+    ];
     let all = call(request(50));
     let waking = call(Request { wake_up: Some(wake_up()), ..request(50) });
     let dry = call(Request { dry_run: true, ..request(50) });
@@ -370,7 +488,8 @@ fn reap() {
             scenario("only and except", runs.clone(), &some),
             scenario("retries exhausted alone", vec![stale().requeued(3)], &all),
             scenario("one run locked", vec![stale(), stale()], &all).event(Event::Locked(1)),
-            scenario("commit lost, with wake-ups", runs.clone(), &waking).event(Event::ReplyLost("COMMIT")),
+            scenario("commit lost, with wake-ups", runs.clone(), &waking)
+                .event(Event::ReplyLost("COMMIT")),
             scenario("commit never sent", runs.clone(), &all).event(Event::RequestLost("COMMIT")),
             scenario("write lost", runs, &all).event(Event::ReplyLost("UPDATE `")),
             scenario("nothing stale", vec![held()], &all),
@@ -382,8 +501,19 @@ fn reap() {
 fn stranded_runs() {
     let call = |wake_up: Option<WakeUp>| {
         move |subject: &mut Subject| {
-            let request = stranded::Request { older_than_seconds: 60, limit: 50, now: None, wake_up: wake_up.clone() };
-            ignore(subject.run(async |session, context| stranded::stranded_runs(session, context, &request).await).unwrap());
+            let request = stranded_runs::Request {
+                older_than_seconds: 60,
+                limit: 50,
+                now: None,
+                wake_up: wake_up.clone(),
+            };
+            ignore(
+                subject
+                    .run(async |session, context| {
+                        stranded_runs::stranded_runs(session, context, &request).await
+                    })
+                    .unwrap(),
+            );
         }
     };
     let (plain, waking) = (call(None), call(Some(wake_up())));
@@ -392,9 +522,12 @@ fn stranded_runs() {
         "stranded_runs",
         &[
             scenario("plain", runs.clone(), &plain),
-            scenario("with queued_at, jitter and wake-ups", runs.clone(), &waking).queued_at().jitter(0.25),
+            scenario("with queued_at, jitter and wake-ups", runs.clone(), &waking)
+                .queued_at()
+                .jitter(0.25),
             scenario("one run locked", runs.clone(), &plain).event(Event::Locked(1)),
-            scenario("commit lost, with wake-ups", runs.clone(), &waking).event(Event::ReplyLost("COMMIT")),
+            scenario("commit lost, with wake-ups", runs.clone(), &waking)
+                .event(Event::ReplyLost("COMMIT")),
             scenario("commit never sent", runs, &plain).event(Event::RequestLost("COMMIT")),
         ],
     );
@@ -402,8 +535,13 @@ fn stranded_runs() {
 
 #[test]
 fn due_runs() {
-    let call =
-        |subject: &mut Subject| ignore(subject.run(async |session, context| due::due_runs(session, context, 10, None).await).unwrap());
+    let call = |subject: &mut Subject| {
+        ignore(
+            subject
+                .run(async |session, context| due_runs::due_runs(session, context, 10, None).await)
+                .unwrap(),
+        )
+    };
     let runs = vec![Run::queued(), Run::queued().requeued(2)];
     check(
         "due_runs",
@@ -419,14 +557,23 @@ fn due_runs() {
 fn status_report() {
     let call = |since: Option<i64>| {
         move |subject: &mut Subject| {
-            ignore(subject.run(async |session, context| status::status(session, context, None, since).await).unwrap());
+            ignore(
+                subject
+                    .run(async |session, context| {
+                        status::status(session, context, None, since).await
+                    })
+                    .unwrap(),
+            );
         }
     };
     let (all, some) = (call(None), call(Some(NOW - 3_600)));
     let runs = vec![Run::queued(), held(), stale()];
     check(
         "status",
-        &[scenario("plain", runs.clone(), &all), scenario("since, with queued_at and jitter", runs, &some).queued_at().jitter(0.25)],
+        &[
+            scenario("plain", runs.clone(), &all),
+            scenario("since, with queued_at and jitter", runs, &some).queued_at().jitter(0.25),
+        ],
     );
 }
 
@@ -436,7 +583,9 @@ fn every_snapshot_belongs_to_a_test() {
     let source = include_str!("sql.rs");
     for file in std::fs::read_dir(folder).unwrap() {
         let name = file.unwrap().file_name().into_string().unwrap();
-        let operation = name.strip_suffix(".snap").unwrap_or_else(|| panic!("tests/sql holds accepted snapshots only, not {name}"));
+        let operation = name
+            .strip_suffix(".snap")
+            .unwrap_or_else(|| panic!("tests/sql holds accepted snapshots only, not {name}"));
         assert!(source.contains(&format!("\"{operation}\"")), "no test makes {name}");
     }
 }
