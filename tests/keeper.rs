@@ -11,11 +11,6 @@
 
 mod support;
 
-// Shared with the tests of the store, which use more of it.
-#[allow(dead_code)]
-#[path = "store/subject.rs"]
-mod subject;
-
 use std::fs;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,13 +23,12 @@ use nrllm_runtime::keeper::options::KeepOptions;
 use nrllm_runtime::keeper::thread as keeper;
 use nrllm_runtime::process::sessions::Key;
 
-use subject::settings;
 use support::PATIENCE;
 use support::database::{Database, Run};
+use support::harness::{OWNER, settings};
 use support::proxy::{Fault, FoundRows, Info, Kind as Sent, Proxy, Rule, Welcome, When};
 use support::server::Endpoint;
 
-const OWNER: &str = "worker:web-01:4711:c0ffee";
 const MILLISECOND: u64 = 1_000_000;
 
 /// One test at a time: there is one keeper.
@@ -124,7 +118,7 @@ fn beats_on(lease: &Lease) {
 }
 
 #[test]
-fn p17_the_deadline_counts_from_the_sending_of_the_beat_and_not_from_its_reply() {
+fn p17_deadline_counts_from_sending_the_heartbeat() {
     let _alone = alone();
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
@@ -144,7 +138,7 @@ fn p17_the_deadline_counts_from_the_sending_of_the_beat_and_not_from_its_reply()
 }
 
 #[test]
-fn p17_a_fault_makes_the_lease_unknown_until_a_beat_succeeds() {
+fn p17_a_fault_makes_the_lease_unknown_until_renewed() {
     let _alone = alone();
     let faults = [
         ("no answer", Fault::Silence),
@@ -186,7 +180,7 @@ fn p17_a_fault_makes_the_lease_unknown_until_a_beat_succeeds() {
 }
 
 #[test]
-fn a_lost_reply_costs_a_connection_and_nothing_else() {
+fn lost_reply_costs_one_connection() {
     let _alone = alone();
     for fault in [Fault::CutBefore, Fault::CutAfter, Fault::CutWithin(3)] {
         let mut database = Database::new();
@@ -224,7 +218,7 @@ fn the_server_refuses_connections_for_a_while() {
 }
 
 #[test]
-fn p01_beats_do_not_depend_on_how_rows_are_counted_or_told() {
+fn p01_heartbeats_do_not_depend_on_the_row_count() {
     let _alone = alone();
     for (found_rows, info) in [
         (FoundRows::On, Info::Keep),
@@ -274,7 +268,7 @@ fn p20_leases_share_one_connection_whatever_their_intervals() {
 }
 
 #[test]
-fn a_server_that_is_silent_costs_the_leases_on_another_nothing() {
+fn silent_server_does_not_delay_leases_on_another() {
     let _alone = alone();
     let (mut one, mut other) = (Database::new(), Database::new());
     let proxy = Proxy::start(one.endpoint());
@@ -298,7 +292,7 @@ fn a_server_that_is_silent_costs_the_leases_on_another_nothing() {
 const PATIENT: How = How { lease_seconds: 20, every_ms: 4_000, ..OFTEN };
 
 #[test]
-fn p17_a_lease_that_is_kept_while_the_beat_of_another_waits_is_beaten_in_time() {
+fn p17_new_lease_is_renewed_while_another_heartbeat_waits() {
     let _alone = alone();
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
@@ -317,7 +311,7 @@ fn p17_a_lease_that_is_kept_while_the_beat_of_another_waits_is_beaten_in_time() 
 }
 
 #[test]
-fn p18_a_lease_that_is_woken_while_the_beat_of_another_waits_is_beaten_in_time() {
+fn p18_resumed_lease_is_renewed_while_another_waits() {
     let _alone = alone();
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
@@ -350,7 +344,7 @@ fn on_loss() {
 }
 
 #[test]
-fn p17_the_deadline_is_noticed_while_a_beat_waits_for_its_reply() {
+fn p17_deadline_passes_while_a_heartbeat_waits() {
     let _alone = alone();
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
@@ -396,7 +390,7 @@ unsafe extern "C" fn clock_gettime(
 
 #[cfg(target_os = "linux")]
 #[test]
-fn p17_the_time_that_the_machine_slept_counts_and_the_thread_notices_it_soon() {
+fn p17_suspended_time_counts_and_is_noticed_soon() {
     let _alone = alone();
     let mut database = Database::new();
     let endpoint = database.endpoint().clone();
@@ -415,7 +409,7 @@ fn p17_the_time_that_the_machine_slept_counts_and_the_thread_notices_it_soon() {
 }
 
 #[test]
-fn p19_no_beat_is_sent_after_a_release_and_one_on_its_way_is_not_waited_for() {
+fn p19_no_heartbeat_is_sent_after_a_release() {
     let _alone = alone();
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
@@ -445,7 +439,7 @@ fn p19_no_beat_is_sent_after_a_release_and_one_on_its_way_is_not_waited_for() {
 }
 
 #[test]
-fn the_end_does_not_wait_for_a_server_that_does_not_let_in() {
+fn shutdown_does_not_wait_for_a_silent_server() {
     let _alone = alone();
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());

@@ -615,7 +615,7 @@ mod tests {
     const AWKWARD: &str = "p@ss:w/o#rd?%41&+ \u{fc}";
 
     #[test]
-    fn an_awkward_password_works_as_a_field_and_percent_encoded_in_a_url() {
+    fn special_characters_in_a_password_and_in_a_url() {
         let settings = array(&[("host", s("db")), ("password", s(AWKWARD))]).unwrap();
         assert_eq!(settings.password(), AWKWARD);
         let settings =

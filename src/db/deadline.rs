@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn work_is_bounded_by_its_own_limit_whatever_was_bounded_before() {
+    fn each_call_is_bounded_by_its_own_limit() {
         run(async {
             let mut alarm = StatementDeadline::new();
             for (before, limit) in [(1, 40), (40, 1), (3_600_000, 20), (20, 20)] {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_takes_longer_than_what_is_left_of_an_earlier_limit_is_waited_for() {
+    fn a_longer_limit_replaces_an_earlier_shorter_one() {
         run(async {
             let mut alarm = StatementDeadline::new();
             assert_eq!(

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_name_server_costs_one_thread_however_often_it_is_asked() {
+    fn silent_name_server_costs_one_thread() {
         static SILENCE: Silence = Silence::new();
         let resolver = Resolver::with_lookup(plain_thread, |_| SILENCE.answer());
         block_on(async {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lookup_that_is_not_begun_or_breaks_off_stands_in_nobodys_way() {
+    fn failed_lookup_does_not_block_the_next_one() {
         static STARTS: AtomicUsize = AtomicUsize::new(0);
         let refused_once =
             |body: Box<dyn FnOnce() + Send>| match STARTS.fetch_add(1, Ordering::SeqCst) {

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_connection_of_this_runtime_is_found_among_those_of_others() {
+    fn own_connection_is_found_among_others() {
         let path = std::env::temp_dir().join(format!("nrllm-direct-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         let listener = UnixListener::bind(&path).unwrap();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_has_done_much_does_not_pause_with_its_request_unsent() {
+    fn busy_work_sends_its_request_before_it_pauses() {
         let (ours, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
         let socket = Socket { fd: ours.as_raw_fd(), room: 1_024 };
         run(async {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_socket_is_looked_for_when_it_pays_and_used_where_a_statement_fits() {
+    fn socket_is_used_where_a_statement_fits() {
         assert!(Waiting::new(true, false).socket(1).is_none());
         assert!(Waiting::new(false, true).socket(1).is_none());
         let mut waiting = Waiting::OnSocket(Socket { fd: 0, room: 100 });

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_a_thread_held_while_another_forked_is_taken_over_by_the_child() {
+    fn child_takes_over_a_lock_that_was_held_at_the_fork() {
         static TABLE: Table<u8> = Table::new("a number");
         let one: *mut Handle = TABLE.insert(1);
         let this = Process::this().number();

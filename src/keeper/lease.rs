@@ -518,7 +518,7 @@ impl Drop for Lease {
     }
 }
 
-/// What is in a cell, for the model that explores its states (`tests/models/keeper.rs`).
+/// What is in a cell, for the model that explores its states (`model.rs`).
 #[cfg(test)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Image {
@@ -586,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deadline_counts_from_the_sending_of_the_last_successful_beat() {
+    fn deadline_counts_from_sending_the_last_good_heartbeat() {
         let cell = cell(None);
         assert_eq!(cell.standing(3_999), LeaseStatus::Held);
         cell.renewed(2_500, 2_000, LEASE);

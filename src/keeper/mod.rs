@@ -1,4 +1,4 @@
-//! ManagedLease leases: the heartbeat thread of a process, what it shares with the holder of a lease, and when a heartbeat is due.
+//! Kept leases: the heartbeat thread of a process, what it shares with the holder of a lease, and when a heartbeat is due.
 
 pub mod interrupt_signal;
 pub mod lease;

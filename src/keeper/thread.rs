@@ -670,7 +670,7 @@ mod tests {
     }
 
     #[test]
-    fn a_beat_on_its_way_is_given_up_when_another_lease_has_to_be_beaten() {
+    fn heartbeat_in_flight_yields_to_a_lease_that_is_due() {
         let kept = 5 * SECOND;
         // Due after a second; to be begun after two, since the deadline is after three and a beat may take one.
         let leases = [lease(kept, 900), lease(kept, 3)];

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_caller_s_times_are_written_as_they_are_or_moved_to_the_database_s_clock() {
+    fn times_of_the_caller_move_to_the_database_clock() {
         let mut options = Options::default();
         let context = Context { options: &options, time: 1_000 };
         assert_eq!(

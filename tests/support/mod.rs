@@ -1,14 +1,17 @@
-//! What the tests on a real server share: a private server, a database a test, a plain client for acting as another worker, and a
-//! proxy that breaks the connection at a chosen statement.
+//! Shared by the tests on a real server: a private server, one database per test, the harness that calls the operations, a plain client
+//! that acts as another worker, and a proxy that breaks the connection at a chosen statement.
 
 // A support module is written once for all topics; not every test binary uses all of it.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
 pub mod client;
 pub mod database;
-pub mod peer;
+pub mod harness;
+pub mod legacy_php_worker;
+pub mod operation;
 pub mod proxy;
 pub mod server;
+pub mod wake_up;
 
 use std::time::Duration;
 

@@ -1180,3 +1180,9 @@ fn error_packet(code: u16) -> Packet {
     payload.extend_from_slice(format!("error {code} made by the proxy").as_bytes());
     Packet { sequence: 1, payload }
 }
+
+/// Every form of the reply's information text.
+pub const INFOS: [Info; 3] = [Info::Keep, Info::Translate, Info::Drop];
+/// Every way of counting rows.
+pub const MODES: [FoundRows; 4] =
+    [FoundRows::AsAsked, FoundRows::On, FoundRows::Off, FoundRows::Flipped];

@@ -1,4 +1,4 @@
-//! The store as the tests call it: one session of its own, blocking, at a time that the test sets.
+//! The operations as the tests call them: blocking, on a session of the harness, at a time that the test sets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,10 @@ pub const NOW: i64 = 1_700_000_000;
 /// A lease that is not over at [`NOW`].
 pub const LEASE: i64 = NOW + 900;
 
-pub struct Subject {
+/// The owner of the runs in most tests.
+pub const OWNER: &str = "worker:web-01:4711:c0ffee";
+
+pub struct Harness {
     runtime: Runtime,
     pub session: Session,
     pub options: Options,
@@ -52,7 +55,7 @@ pub fn settings(endpoint: &Endpoint, database: &str) -> ConnectionSettings {
         .expect("the settings of the test server")
 }
 
-impl Subject {
+impl Harness {
     /// Straight to the server, over TCP.
     pub fn on(database: &Database) -> Self {
         Self::with(database, Options::default())
@@ -93,21 +96,27 @@ impl Subject {
         self.runtime.block_on(work(session, context))
     }
 
-    pub fn claim(&mut self, uid: i64, owner: &str, lease: i64) -> Result<bool> {
+    pub fn claim_queued(&mut self, uid: i64, owner: &str, lease: i64) -> Result<bool> {
         let uid = validate::run_uid(uid)?;
         self.run(async |session, context| {
             claim_queued::claim_queued(session, context, uid, owner, lease).await
         })
     }
 
-    pub fn renew(&mut self, uid: i64, owner: &str, lease: i64) -> Result<bool> {
+    pub fn renew_lease(&mut self, uid: i64, owner: &str, lease: i64) -> Result<bool> {
         let uid = validate::run_uid(uid)?;
         self.run(async |session, context| {
             renew_lease::renew_lease(session, context, uid, owner, lease).await
         })
     }
 
-    pub fn fence(&mut self, uid: i64, owner: &str, effect: &str, lease: i64) -> Result<bool> {
+    pub fn mark_pending_effect(
+        &mut self,
+        uid: i64,
+        owner: &str,
+        effect: &str,
+        lease: i64,
+    ) -> Result<bool> {
         let uid = validate::run_uid(uid)?;
         self.run(async |session, context| {
             mark_pending_effect::mark_pending_effect(session, context, uid, owner, effect, lease)
@@ -148,7 +157,7 @@ impl Subject {
         self.reap(&request(limit)).expect("a reap")
     }
 
-    pub fn recover(
+    pub fn recover_failure(
         &mut self,
         uid: i64,
         owner: &str,
@@ -165,7 +174,7 @@ impl Subject {
         })
     }
 
-    pub fn cancel(&mut self, uuid: &str) -> Result<bool> {
+    pub fn cancel_run(&mut self, uuid: &str) -> Result<bool> {
         self.run(async |session, context| cancel_run::cancel_run(session, context, uuid).await)
     }
 

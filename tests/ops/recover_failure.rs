@@ -1,15 +1,15 @@
-//! What becomes of a failed run: the decision after a failure with every column compared, and rule 15, 24 to 27 as far as they are stored.
+//! `recoverFailure()`: the decision after a failure with every column compared, and what is stored
+//! of the error (rule 27).
 
 use nrllm_runtime::domain::failure::FailureClass;
 use nrllm_runtime::domain::status::Reason;
 use nrllm_runtime::ops::recover_failure::Recovery;
 
-use crate::subject::{LEASE, NOW, Subject};
 use crate::support::database::{Database, Run, Shape, assert_row, changed};
-use crate::support::peer::Peer;
+use crate::support::harness::{Harness, LEASE, NOW, OWNER};
+use crate::support::legacy_php_worker::LegacyPhpWorker;
 use crate::support::proxy::{Fault, Proxy, When};
 
-const OWNER: &str = "worker:web-01:4711:c0ffee";
 const ERROR: &str = "Vendor\\Provider\\TimeoutException";
 
 fn dead_letter(reason: Reason, requeue_count: u32) -> Recovery {
@@ -17,11 +17,11 @@ fn dead_letter(reason: Reason, requeue_count: u32) -> Recovery {
 }
 
 #[test]
-fn the_decision_after_a_failure_with_every_column() {
+fn decision_after_a_failure_with_every_column() {
     for queued_at in [false, true] {
         let shape = if queued_at { Shape::default().queued_at() } else { Shape::default() };
         let mut database = Database::with(&shape);
-        let mut subject = Subject::on(&database);
+        let mut harness = Harness::on(&database);
         let now = NOW.to_string();
         for class in FailureClass::ALL {
             for effect in ["", "idempotent_write", "non_idempotent_write", "NON_IDEMPOTENT_WRITE"] {
@@ -54,7 +54,7 @@ fn the_decision_after_a_failure_with_every_column() {
                         } else {
                             None
                         };
-                        let recovery = subject.recover(uid, OWNER, class, ERROR).unwrap();
+                        let recovery = harness.recover_failure(uid, OWNER, class, ERROR).unwrap();
                         let more = count.wrapping_add(1).to_string();
                         let mut changes = vec![
                             ("claimed_by", ""),
@@ -109,7 +109,7 @@ fn the_decision_after_a_failure_with_every_column() {
 #[test]
 fn only_the_owner_recovers() {
     let mut database = Database::new();
-    let mut subject = Subject::on(&database);
+    let mut harness = Harness::on(&database);
     for run in [
         Run::running("worker:other", LEASE),
         Run::running("WORKER:WEB-01:4711:C0FFEE", LEASE),
@@ -124,7 +124,7 @@ fn only_the_owner_recovers() {
         let before = database.row(uid);
         for class in [FailureClass::Connection, FailureClass::Unknown] {
             assert_eq!(
-                subject.recover(uid, OWNER, class, ERROR).unwrap(),
+                harness.recover_failure(uid, OWNER, class, ERROR).unwrap(),
                 Recovery::LeaseLost,
                 "{before:?}"
             );
@@ -132,34 +132,35 @@ fn only_the_owner_recovers() {
         }
     }
     assert_eq!(
-        subject.recover(4_000_000_000, OWNER, FailureClass::Unknown, ERROR).unwrap(),
+        harness.recover_failure(4_000_000_000, OWNER, FailureClass::Unknown, ERROR).unwrap(),
         Recovery::LeaseLost,
         "no such run"
     );
 }
 
 #[test]
-fn a_lease_that_is_over_but_taken_by_nobody_still_recovers() {
+fn expired_lease_without_a_new_owner_recovers() {
     let mut database = Database::new();
     let uid = database.insert(&Run::running(OWNER, NOW - 1_000));
-    let recovery =
-        Subject::on(&database).recover(uid, OWNER, FailureClass::ServerError, ERROR).unwrap();
+    let recovery = Harness::on(&database)
+        .recover_failure(uid, OWNER, FailureClass::ServerError, ERROR)
+        .unwrap();
     assert!(matches!(recovery, Recovery::Requeued { requeue_count: 1, .. }), "{recovery:?}");
 }
 
 #[test]
-fn a_reap_between_failure_and_recovery_wins() {
+fn reap_between_failure_and_recovery_wins() {
     let mut database = Database::new();
     let uid = database.insert(&Run::running(OWNER, NOW - 1));
     let proxy = Proxy::start(database.endpoint());
-    let mut subject = Subject::through(&proxy, &database);
-    let mut peer = Peer::of(&database);
+    let mut harness = Harness::through(&proxy, &database);
+    let mut php_worker = LegacyPhpWorker::of(&database);
     let begun = proxy.rule(When::statement("START TRANSACTION"), Fault::HoldReply);
     let recovery = std::thread::scope(|scope| {
         let recovering =
-            scope.spawn(|| subject.recover(uid, OWNER, FailureClass::Connection, ERROR));
+            scope.spawn(|| harness.recover_failure(uid, OWNER, FailureClass::Connection, ERROR));
         begun.wait();
-        peer.requeue_stale(uid, NOW).unwrap();
+        php_worker.requeue_stale(uid, NOW).unwrap();
         begun.release();
         recovering.join().unwrap().unwrap()
     });
@@ -168,7 +169,7 @@ fn a_reap_between_failure_and_recovery_wins() {
 }
 
 #[test]
-fn p27_no_error_class_stops_a_settlement() {
+fn p27_every_error_class_can_be_stored() {
     let long = format!("Vendor\\{}", "\u{1f600}".repeat(300));
     for (collation, error_class, stored) in [
         ("utf8mb4_unicode_ci", "Vendor\\\u{1f600}\u{e4}Error", "Vendor\\\u{1f600}\u{e4}Error"),
@@ -178,66 +179,24 @@ fn p27_no_error_class_stops_a_settlement() {
         ("utf8mb4_bin", "", ""),
     ] {
         let mut database = Database::with(&Shape::default().collation(collation));
-        let mut subject = Subject::on(&database);
+        let mut harness = Harness::on(&database);
         let uid = database.insert(&Run::running(OWNER, LEASE));
         assert_eq!(
-            subject.recover(uid, OWNER, FailureClass::Unknown, error_class).unwrap(),
+            harness.recover_failure(uid, OWNER, FailureClass::Unknown, error_class).unwrap(),
             dead_letter(Reason::NotRetryable, 0)
         );
         assert_eq!(database.get(uid, "error_class"), stored, "{collation}");
         let queued = database.insert(&Run::queued());
-        assert!(subject.fail_undispatched(queued, 0, error_class).unwrap());
+        assert!(harness.fail_undispatched(queued, 0, error_class).unwrap());
         assert_eq!(database.get(queued, "error_class"), stored, "{collation}");
     }
     let mut database = Database::new();
-    let mut subject = Subject::on(&database);
+    let mut harness = Harness::on(&database);
     let uid = database.insert(&Run::running(OWNER, LEASE));
     let cut = nrllm_runtime::domain::failure::error_class(long.as_bytes());
     assert_eq!(
-        subject.recover(uid, OWNER, FailureClass::Unknown, &cut).unwrap(),
+        harness.recover_failure(uid, OWNER, FailureClass::Unknown, &cut).unwrap(),
         dead_letter(Reason::NotRetryable, 0)
     );
     assert_eq!(database.get(uid, "error_class").chars().count(), 255);
-}
-
-#[test]
-fn p15_an_undispatched_requeue_is_failed_only_while_it_is_that_requeue() {
-    let mut database = Database::new();
-    let mut subject = Subject::on(&database);
-    let now = NOW.to_string();
-    for count in [0_u64, 1, 3, 4_294_967_295] {
-        let uid = database.insert(&Run::queued().requeued(count));
-        let before = database.row(uid);
-        assert!(subject.fail_undispatched(uid, count as i64, ERROR).unwrap());
-        let expected = changed(
-            &before,
-            &[
-                ("status", "failed"),
-                ("termination_reason", "provider_failed"),
-                ("error_class", ERROR),
-                ("suspended_state", ""),
-                ("queued_request", ""),
-                ("finished_at", &now),
-                ("tstamp", &now),
-            ],
-        );
-        assert_row(&database.row(uid), &expected, "failed undispatched");
-        assert!(!subject.fail_undispatched(uid, count as i64, ERROR).unwrap(), "once");
-    }
-    for run in [
-        Run::queued().requeued(1),
-        Run::queued().requeued(3),
-        Run::queued().requeued(2).owner("worker:somebody"),
-        Run::running("worker:somebody", LEASE).requeued(2),
-        Run::in_status("cancelled").requeued(2),
-        Run::in_status("waiting_for_input").requeued(2),
-    ] {
-        let uid = database.insert(&run);
-        let before = database.row(uid);
-        assert!(!subject.fail_undispatched(uid, 2, ERROR).unwrap());
-        assert_row(&database.row(uid), &before, "a run that moved on");
-    }
-    // A blank is no owner for the collation, but it is one byte by byte.
-    let uid = database.insert(&Run::queued().owner(" "));
-    assert!(!subject.fail_undispatched(uid, 0, ERROR).unwrap());
 }

@@ -1,4 +1,5 @@
-//! The support itself: a test that rests on a broken proxy or server proves nothing.
+//! The support code of the tests: a fault in the proxy or the private server would make the other
+//! tests meaningless.
 
 use std::thread;
 

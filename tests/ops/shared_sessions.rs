@@ -1,4 +1,4 @@
-//! What lives as long as the process: one session for all objects with the same settings, and what becomes of it (rule 20).
+//! One session per process for all objects with equal settings (rule 20).
 
 use std::sync::Arc;
 
@@ -8,11 +8,9 @@ use nrllm_runtime::ops::renew_lease::renew_lease;
 use nrllm_runtime::ops::sql::Context;
 use nrllm_runtime::process::sessions::{self, Key};
 
-use crate::subject::{LEASE, NOW, error_of, settings};
 use crate::support::database::{Database, Run};
+use crate::support::harness::{LEASE, NOW, OWNER, error_of, settings};
 use crate::support::proxy::Proxy;
-
-const OWNER: &str = "worker:web-01:4711:c0ffee";
 
 fn key(proxy: &Proxy, database: &Database) -> Key {
     Key {
@@ -30,7 +28,7 @@ fn renew(key: &Key, uid: i64) -> Result<bool> {
 }
 
 #[test]
-fn p20_objects_with_the_same_settings_share_a_connection() {
+fn p20_objects_with_equal_settings_share_a_connection() {
     let mut database = Database::new();
     let uid = database.insert(&Run::running(OWNER, LEASE));
     let proxy = Proxy::start(database.endpoint());
@@ -55,7 +53,7 @@ fn p20_objects_with_the_same_settings_share_a_connection() {
 }
 
 #[test]
-fn p20_nothing_connects_before_the_first_call() {
+fn p20_no_connection_before_the_first_call() {
     let database = Database::new();
     let proxy = Proxy::start(database.endpoint());
     let key = key(&proxy, &database);
@@ -64,7 +62,7 @@ fn p20_nothing_connects_before_the_first_call() {
 }
 
 #[test]
-fn a_panic_in_an_operation_is_an_error_and_costs_the_connection() {
+fn panic_in_an_operation_costs_the_connection() {
     let mut database = Database::new();
     let uid = database.insert(&Run::running(OWNER, LEASE));
     let proxy = Proxy::start(database.endpoint());

@@ -4,7 +4,7 @@
 //! replaces the server's answer about its variables, so that the session takes it for another kind. Cases with equal statements are
 //! listed together.
 //!
-//! To accept a change, run `INSTA_UPDATE=always cargo test --no-default-features --test store sql::` and read the diff.
+//! To accept a change, run `INSTA_UPDATE=always cargo test --no-default-features --test ops sql::` and read the diff.
 
 use std::path::Path;
 
@@ -16,11 +16,10 @@ use nrllm_runtime::ops::outbox::WakeUp;
 use nrllm_runtime::ops::reap::Request;
 use nrllm_runtime::ops::{due_runs, recover_failure, status, stranded_runs};
 
-use crate::subject::{LEASE, NOW, Subject, request};
 use crate::support::database::{Database, MESSAGES, RUNS, Run, Shape};
+use crate::support::harness::{Harness, LEASE, NOW, OWNER, request};
 use crate::support::proxy::{Fault, Info, Proxy, When};
 
-const OWNER: &str = "worker:web-01:4711:c0ffee";
 const UUID: &str = "0e12362e-cbf0-4052-a2e9-f3c849a50bc4";
 
 /// The kinds of servers: name and variables.
@@ -101,13 +100,13 @@ struct Scenario<'a> {
     jitter: f64,
     runs: Vec<Run>,
     event: Event,
-    call: &'a dyn Fn(&mut Subject),
+    call: &'a dyn Fn(&mut Harness),
 }
 
 fn scenario<'a>(
     title: &'static str,
     runs: Vec<Run>,
-    call: &'a dyn Fn(&mut Subject),
+    call: &'a dyn Fn(&mut Harness),
 ) -> Scenario<'a> {
     Scenario { title, queued_at: false, jitter: 0.0, runs, event: Event::Nothing, call }
 }
@@ -162,9 +161,9 @@ impl Scenario<'_> {
         let proxy = pretending(database, variables);
         let mut options = Options { clock, ..Options::default() };
         options.backoff.jitter = self.jitter;
-        let mut subject = Subject::at(proxy.endpoint(), database.name(), options);
+        let mut harness = Harness::at(proxy.endpoint(), database.name(), options);
         // Connects and reads the table's columns; no operation's own statement.
-        subject.lease_state(1_000, OWNER).unwrap();
+        harness.lease_state(1_000, OWNER).unwrap();
         proxy.clear_log();
         let mut other = database.connect();
         match self.event {
@@ -184,7 +183,7 @@ impl Scenario<'_> {
                 );
             }
         }
-        (self.call)(&mut subject);
+        (self.call)(&mut harness);
         let statements: Vec<String> =
             proxy.statements().into_iter().filter(|sql| !is_setting_up(sql)).collect();
         statements.iter().map(|sql| format!("{}\n", in_lines(&without_times(sql)))).collect()
@@ -300,7 +299,7 @@ fn wake_up() -> WakeUp {
 fn of_one_write<'a>(
     runs: &[Run],
     write: &'static str,
-    call: &'a dyn Fn(&mut Subject),
+    call: &'a dyn Fn(&mut Harness),
 ) -> Vec<Scenario<'a>> {
     vec![
         scenario("plain", runs.to_vec(), call),
@@ -323,8 +322,8 @@ fn the_session() {
     let mut groups: Vec<String> = Vec::new();
     for (server, variables) in SERVERS {
         let proxy = pretending(&database, variables);
-        let mut subject = Subject::at(proxy.endpoint(), database.name(), Options::default());
-        subject.lease_state(1, OWNER).unwrap();
+        let mut harness = Harness::at(proxy.endpoint(), database.name(), Options::default());
+        harness.lease_state(1, OWNER).unwrap();
         let statements = proxy.statements().into_iter().filter(|sql| is_setting_up(sql));
         groups.push(format!(
             "-- {server}\n{}\n",
@@ -336,68 +335,70 @@ fn the_session() {
 
 #[test]
 fn claim_queued() {
-    let call = |subject: &mut Subject| ignore(subject.claim(1, OWNER, LEASE).unwrap());
+    let call = |harness: &mut Harness| ignore(harness.claim_queued(1, OWNER, LEASE).unwrap());
     check("claim_queued", &of_one_write(&[Run::queued()], "UPDATE `", &call));
 }
 
 #[test]
 fn renew_lease() {
-    let call = |subject: &mut Subject| ignore(subject.renew(1, OWNER, LEASE).unwrap());
+    let call = |harness: &mut Harness| ignore(harness.renew_lease(1, OWNER, LEASE).unwrap());
     check("renew_lease", &of_one_write(&[held()], "UPDATE `", &call));
 }
 
 #[test]
 fn mark_pending_effect() {
-    let call = |subject: &mut Subject| ignore(subject.fence(1, OWNER, "read_only", LEASE).unwrap());
+    let call = |harness: &mut Harness| {
+        ignore(harness.mark_pending_effect(1, OWNER, "read_only", LEASE).unwrap())
+    };
     check("mark_pending_effect", &of_one_write(&[held()], "UPDATE `", &call));
 }
 
 #[test]
 fn requeue() {
-    let call = |subject: &mut Subject| ignore(subject.requeue(1, OWNER).unwrap());
+    let call = |harness: &mut Harness| ignore(harness.requeue(1, OWNER).unwrap());
     check("requeue", &of_one_write(&[held()], "UPDATE `", &call));
 }
 
 #[test]
 fn requeue_stale() {
-    let call = |subject: &mut Subject| ignore(subject.requeue_stale(1, NOW).unwrap());
+    let call = |harness: &mut Harness| ignore(harness.requeue_stale(1, NOW).unwrap());
     check("requeue_stale", &of_one_write(&[stale()], "UPDATE `", &call));
 }
 
 #[test]
 fn dead_letter_stale() {
     let call =
-        |subject: &mut Subject| ignore(subject.dead_letter_stale(1, NOW, "not_retryable").unwrap());
+        |harness: &mut Harness| ignore(harness.dead_letter_stale(1, NOW, "not_retryable").unwrap());
     check("dead_letter_stale", &of_one_write(&[stale()], "UPDATE `", &call));
 }
 
 #[test]
 fn cancel_run() {
-    let call = |subject: &mut Subject| ignore(subject.cancel(UUID).unwrap());
+    let call = |harness: &mut Harness| ignore(harness.cancel_run(UUID).unwrap());
     check("cancel_run", &of_one_write(&[held().uuid(UUID)], "UPDATE `", &call));
 }
 
 #[test]
 fn fail_undispatched() {
-    let call = |subject: &mut Subject| {
-        ignore(subject.fail_undispatched(1, 1, "RuntimeException").unwrap())
+    let call = |harness: &mut Harness| {
+        ignore(harness.fail_undispatched(1, 1, "RuntimeException").unwrap())
     };
     check("fail_undispatched", &of_one_write(&[Run::queued().requeued(1)], "UPDATE `", &call));
 }
 
 #[test]
 fn lease_state() {
-    let call = |subject: &mut Subject| ignore(subject.lease_state(1, OWNER).unwrap());
+    let call = |harness: &mut Harness| ignore(harness.lease_state(1, OWNER).unwrap());
     check("lease_state", &[scenario("plain", vec![held()], &call)]);
 }
 
 #[test]
 fn keep_lease() {
     let call = |end: End| {
-        move |subject: &mut Subject| {
-            let options = subject.options.clone();
+        move |harness: &mut Harness| {
+            let options = harness.options.clone();
             ignore(
-                subject
+                harness
                     .run(async |session, _| {
                         beat(session, &options, 1, OWNER, 900, end, || true).await
                     })
@@ -423,12 +424,12 @@ fn keep_lease() {
 #[test]
 fn recover_failure() {
     let call = |class: FailureClass, wake_up: Option<WakeUp>| {
-        move |subject: &mut Subject| {
+        move |harness: &mut Harness| {
             let classification = Classification { class, http_status: None };
             let failure = Failure { classification, error_class: "RuntimeException".to_owned() };
             let wake_up = wake_up.as_ref();
             ignore(
-                subject
+                harness
                     .run(async |session, context| {
                         recover_failure::recover_failure(
                             session, context, 1, OWNER, &failure, wake_up,
@@ -465,7 +466,7 @@ fn recover_failure() {
 #[test]
 fn reap() {
     let call =
-        |request: Request| move |subject: &mut Subject| ignore(subject.reap(&request).unwrap());
+        |request: Request| move |harness: &mut Harness| ignore(harness.reap(&request).unwrap());
     let runs = vec![
         stale(),
         stale().without_request(),
@@ -500,7 +501,7 @@ fn reap() {
 #[test]
 fn stranded_runs() {
     let call = |wake_up: Option<WakeUp>| {
-        move |subject: &mut Subject| {
+        move |harness: &mut Harness| {
             let request = stranded_runs::Request {
                 older_than_seconds: 60,
                 limit: 50,
@@ -508,7 +509,7 @@ fn stranded_runs() {
                 wake_up: wake_up.clone(),
             };
             ignore(
-                subject
+                harness
                     .run(async |session, context| {
                         stranded_runs::stranded_runs(session, context, &request).await
                     })
@@ -535,9 +536,9 @@ fn stranded_runs() {
 
 #[test]
 fn due_runs() {
-    let call = |subject: &mut Subject| {
+    let call = |harness: &mut Harness| {
         ignore(
-            subject
+            harness
                 .run(async |session, context| due_runs::due_runs(session, context, 10, None).await)
                 .unwrap(),
         )
@@ -556,9 +557,9 @@ fn due_runs() {
 #[test]
 fn status_report() {
     let call = |since: Option<i64>| {
-        move |subject: &mut Subject| {
+        move |harness: &mut Harness| {
             ignore(
-                subject
+                harness
                     .run(async |session, context| {
                         status::status(session, context, None, since).await
                     })

@@ -1,130 +1,37 @@
-//! The outbox: the wake-up that is written in the requeue's own transaction (rule 13), and what is told when a reply is lost (rule 14).
+//! The option `wakeUp`: messages in the transaction of the requeue (rule 13), and reports after a
+//! lost reply (rule 14).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Instant;
 
-use nrllm_runtime::config::options::{Clock, Options, TableName};
-use nrllm_runtime::domain::failure::{Classification, Failure, FailureClass};
+use nrllm_runtime::config::options::{Clock, Options};
 use nrllm_runtime::domain::status::Reason;
-use nrllm_runtime::domain::validate;
 use nrllm_runtime::error::{Kind, Result};
-use nrllm_runtime::ops::due_runs;
 use nrllm_runtime::ops::outbox::WakeUp;
 use nrllm_runtime::ops::reap::Request;
-use nrllm_runtime::ops::recover_failure::{self, Recovery};
-use nrllm_runtime::ops::status;
-use nrllm_runtime::ops::stranded_runs::{self, Stranded};
+use nrllm_runtime::ops::recover_failure::Recovery;
+use nrllm_runtime::ops::{due_runs, status};
 
-use crate::subject::{LEASE, NOW, Subject, error_of, reasons, request, settings, uids};
 use crate::support::client::Client;
 use crate::support::database::{Database, MESSAGES, RUNS, Run, Shape};
-use crate::support::peer::Peer;
+use crate::support::harness::{
+    Harness, LEASE, NOW, OWNER, error_of, reasons, request, settings, uids,
+};
+use crate::support::legacy_php_worker::LegacyPhpWorker;
 use crate::support::proxy::{Fault, Kind as Command, Proxy, Welcome, When};
 use crate::support::server::Server;
-
-const OWNER: &str = "worker:web-01:4711:c0ffee";
-const PLACEHOLDER: &str = "00000000-0000-4000-8000-000000000000";
-/// As the transport's serializer writes it, with what is easily damaged on the way: backslashes, quotes, NUL as `\0`, more than ASCII.
-const BODY: &str = "O:36:\\\"Symfony\\\\Component\\\\Messenger\\\\Envelope\\\":2:{s:44:\\\"\\0Symfony\\\\Component\\\\Messenger\\\\Envelope\\0stamps\\\";a:0:{}\
-    s:7:\\\"runUuid\\\";s:36:\\\"00000000-0000-4000-8000-000000000000\\\";s:9:\\\"gr\u{fc}\u{df}e\u{1f600}\\\";s:9:\\\"%?:'--\\'#`\\\";}}";
-const HEADERS: &str = "{\"type\":\"A\\\\B\",\"X-Run\":\"00000000-0000-4000-8000-000000000000\"}";
-
-fn table(name: &str) -> TableName {
-    TableName::parse("table", name).unwrap()
-}
-
-pub fn template() -> WakeUp {
-    WakeUp {
-        table: table(MESSAGES),
-        queue: "default".to_owned(),
-        body: BODY.to_owned(),
-        headers: HEADERS.to_owned(),
-        placeholder: PLACEHOLDER.to_owned(),
-    }
-}
-
-fn waking(limit: u64) -> Request {
-    Request { wake_up: Some(template()), ..request(limit) }
-}
-
-pub fn recover_waking(
-    subject: &mut Subject,
-    uid: i64,
-    wake_up: Option<&WakeUp>,
-) -> Result<Recovery> {
-    let uid = validate::run_uid(uid)?;
-    let failure = Failure {
-        classification: Classification { class: FailureClass::Connection, http_status: None },
-        error_class: "E".to_owned(),
-    };
-    subject.run(async |session, context| {
-        recover_failure::recover_failure(session, context, uid, OWNER, &failure, wake_up).await
-    })
-}
-
-pub fn sweep(
-    subject: &mut Subject,
-    older_than_seconds: i64,
-    limit: u64,
-    wake_up: Option<WakeUp>,
-) -> Result<Vec<Stranded>> {
-    let request = stranded_runs::Request { older_than_seconds, limit, now: None, wake_up };
-    subject.run(async |session, context| {
-        stranded_runs::stranded_runs(session, context, &request).await
-    })
-}
-
-/// A message as the test reads it: for which run, and when it was made and becomes available, in unix seconds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
-    pub uuid: String,
-    pub created: i64,
-    pub available: i64,
-}
-
-/// The messages, oldest first; everything about them that does not differ from run to run is compared here.
-pub fn messages(database: &mut Database) -> Vec<Message> {
-    let epoch = "TIMESTAMP'1970-01-01 00:00:00'";
-    let sql = format!(
-        "SELECT m.*, TIMESTAMPDIFF(SECOND, {epoch}, created_at) AS created, TIMESTAMPDIFF(SECOND, {epoch}, available_at) AS available \
-         FROM {MESSAGES} AS m ORDER BY id"
-    );
-    let rows = database.client().maps(&sql);
-    rows.into_iter()
-        .map(|row| {
-            let text = |column: &str| String::from_utf8(row[column].clone().unwrap()).unwrap();
-            let body = text("body");
-            let start = BODY.find(PLACEHOLDER).unwrap();
-            let uuid = body[start..start + 36].to_owned();
-            assert_eq!(
-                body,
-                BODY.replace(PLACEHOLDER, &uuid),
-                "nothing but the placeholder was replaced"
-            );
-            assert_eq!(text("headers"), HEADERS.replace(PLACEHOLDER, &uuid));
-            assert_eq!((text("queue_name").as_str(), &row["delivered_at"]), ("default", &None));
-            Message {
-                uuid,
-                created: text("created").parse().unwrap(),
-                available: text("available").parse().unwrap(),
-            }
-        })
-        .collect()
-}
-
-/// Not every statement with the word: the session is READ COMMITTED.
-fn commit() -> When {
-    When::command(|command| command.sql == "COMMIT")
-}
+use crate::support::wake_up::{
+    BODY, Message, PLACEHOLDER, commit, messages, recover_waking, sweep, table, template, waking,
+};
 
 fn stale(crdate: i64) -> Run {
     Run::running("worker:gone:1:dead", NOW - 10).crdate(crdate)
 }
 
 #[test]
-fn p13_a_reap_writes_a_message_for_every_requeue_and_for_nothing_else() {
+fn p13_reap_writes_one_message_per_requeue() {
     for collation in
         ["utf8mb4_unicode_ci", "utf8mb4_bin", "utf8mb3_general_ci", "latin1_swedish_ci"]
     {
@@ -137,8 +44,8 @@ fn p13_a_reap_writes_a_message_for_every_requeue_and_for_nothing_else() {
         ];
         let live = database.insert(&Run::running(OWNER, LEASE));
         let queued = database.insert(&Run::queued());
-        let mut subject = Subject::on(&database);
-        let report = subject.reap(&waking(50)).unwrap();
+        let mut harness = Harness::on(&database);
+        let report = harness.reap(&waking(50)).unwrap();
         assert_eq!(uids(&report.requeued), requeued, "{collation}");
         assert!(report.requeued.iter().all(|entry| entry.woken_up && !entry.confirmed));
         assert_eq!(uids(&report.dead_lettered), ended);
@@ -156,18 +63,18 @@ fn p13_a_reap_writes_a_message_for_every_requeue_and_for_nothing_else() {
         // A dry run and a tick without anything to do write none.
         database.insert(&stale(1));
         assert_eq!(
-            subject.reap(&Request { dry_run: true, ..waking(50) }).unwrap().requeued.len(),
+            harness.reap(&Request { dry_run: true, ..waking(50) }).unwrap().requeued.len(),
             1
         );
         assert_eq!(messages(&mut database).len(), 20);
-        assert_eq!(subject.reap(&waking(50)).unwrap().requeued.len(), 1);
-        assert_eq!(subject.reap(&waking(50)).unwrap().requeued.len(), 0);
+        assert_eq!(harness.reap(&waking(50)).unwrap().requeued.len(), 1);
+        assert_eq!(harness.reap(&waking(50)).unwrap().requeued.len(), 0);
         assert_eq!(messages(&mut database).len(), 21);
     }
 }
 
 #[test]
-fn p13_a_recovery_s_message_is_available_when_the_run_is_due_and_never_before() {
+fn p13_recovery_message_is_available_when_the_run_is_due() {
     for (base_ms, count, delay_ms, seconds) in [
         (30_000, 0, 30_000, 30),
         (30_000, 2, 120_000, 120),
@@ -180,8 +87,8 @@ fn p13_a_recovery_s_message_is_available_when_the_run_is_due_and_never_before() 
         let uid = database.insert(&Run::running(OWNER, LEASE).requeued(count));
         let mut options = Options::default();
         options.backoff.base_ms = base_ms;
-        let mut subject = Subject::with(&database, options);
-        let recovery = recover_waking(&mut subject, uid, Some(&template())).unwrap();
+        let mut harness = Harness::with(&database, options);
+        let recovery = recover_waking(&mut harness, uid, Some(&template())).unwrap();
         let requeue_count = u32::try_from(count + 1).unwrap();
         assert_eq!(
             recovery,
@@ -192,8 +99,8 @@ fn p13_a_recovery_s_message_is_available_when_the_run_is_due_and_never_before() 
             messages(&mut database),
             [Message { uuid, created: NOW, available: NOW + seconds }]
         );
-        let due = |subject: &mut Subject, now: i64| {
-            subject
+        let due = |harness: &mut Harness, now: i64| {
+            harness
                 .run(async |session, context| {
                     nrllm_runtime::ops::due_runs::due_runs(session, context, 5, Some(now)).await
                 })
@@ -201,7 +108,7 @@ fn p13_a_recovery_s_message_is_available_when_the_run_is_due_and_never_before() 
                 .len()
         };
         assert_eq!(
-            (due(&mut subject, NOW + seconds - 1), due(&mut subject, NOW + seconds)),
+            (due(&mut harness, NOW + seconds - 1), due(&mut harness, NOW + seconds)),
             (0, 1),
             "{base_ms} {count}"
         );
@@ -209,11 +116,11 @@ fn p13_a_recovery_s_message_is_available_when_the_run_is_due_and_never_before() 
 }
 
 #[test]
-fn p13_a_dead_letter_and_a_lost_lease_write_no_message() {
+fn p13_dead_letter_and_lost_lease_write_no_message() {
     let mut database = Database::new();
-    let mut subject = Subject::on(&database);
+    let mut harness = Harness::on(&database);
     let spent = database.insert(&Run::running(OWNER, LEASE).requeued(3));
-    let recovery = recover_waking(&mut subject, spent, Some(&template())).unwrap();
+    let recovery = recover_waking(&mut harness, spent, Some(&template())).unwrap();
     assert_eq!(
         recovery,
         Recovery::DeadLettered {
@@ -224,13 +131,13 @@ fn p13_a_dead_letter_and_a_lost_lease_write_no_message() {
     );
     let other = database.insert(&Run::running("worker:other:1", LEASE));
     assert_eq!(
-        recover_waking(&mut subject, other, Some(&template())).unwrap(),
+        recover_waking(&mut harness, other, Some(&template())).unwrap(),
         Recovery::LeaseLost
     );
     assert_eq!(messages(&mut database), []);
     // Without a template nothing is written either, and that is told.
     let mine = database.insert(&Run::running(OWNER, LEASE));
-    let recovery = recover_waking(&mut subject, mine, None).unwrap();
+    let recovery = recover_waking(&mut harness, mine, None).unwrap();
     assert_eq!(
         recovery,
         Recovery::Requeued {
@@ -256,10 +163,10 @@ fn refusals(
         database.insert(&Run::queued()),
     ];
     let before: Vec<_> = runs.iter().map(|&uid| database.row(uid)).collect();
-    let mut subject = Subject::of(settings(database.endpoint(), dbname), options.clone());
-    let reap = subject.reap(&Request { wake_up: Some(wake_up.clone()), ..request(5) });
-    let recovered = recover_waking(&mut subject, runs[1], Some(wake_up));
-    let swept = sweep(&mut subject, 60, 5, Some(wake_up.clone()));
+    let mut harness = Harness::of(settings(database.endpoint(), dbname), options.clone());
+    let reap = harness.reap(&Request { wake_up: Some(wake_up.clone()), ..request(5) });
+    let recovered = recover_waking(&mut harness, runs[1], Some(wake_up));
+    let swept = sweep(&mut harness, 60, 5, Some(wake_up.clone()));
     let told = vec![
         error_of(Kind::Configuration, reap).message,
         error_of(Kind::Configuration, recovered).message,
@@ -272,7 +179,7 @@ fn refusals(
 }
 
 #[test]
-fn p13_a_set_up_without_one_transaction_is_refused_before_anything_is_written() {
+fn p13_setup_without_one_transaction_is_refused() {
     let mut database = Database::new();
     let here = database.name().to_owned();
     let client = database.client();
@@ -329,8 +236,8 @@ fn p13_a_set_up_without_one_transaction_is_refused_before_anything_is_written() 
         (&qualified, "", with(&format!("{here}.{MESSAGES}"))),
     ] {
         let uid = database.insert(&stale(1));
-        let mut subject = Subject::of(settings(database.endpoint(), dbname), options.clone());
-        let report = subject.reap(&Request { wake_up: Some(wake_up), ..request(5) }).unwrap();
+        let mut harness = Harness::of(settings(database.endpoint(), dbname), options.clone());
+        let report = harness.reap(&Request { wake_up: Some(wake_up), ..request(5) }).unwrap();
         assert_eq!((uids(&report.requeued), report.requeued[0].woken_up), (vec![uid], true));
     }
     assert_eq!(messages(&mut database).len(), 3);
@@ -338,25 +245,25 @@ fn p13_a_set_up_without_one_transaction_is_refused_before_anything_is_written() 
 }
 
 #[test]
-fn p13_a_message_table_that_changes_under_a_worker_is_looked_at_again() {
+fn p13_renamed_message_table_is_looked_up_again() {
     let mut database = Database::new();
-    let mut subject = Subject::on(&database);
+    let mut harness = Harness::on(&database);
     database.insert(&stale(1));
-    assert_eq!(subject.reap(&waking(5)).unwrap().requeued.len(), 1);
+    assert_eq!(harness.reap(&waking(5)).unwrap().requeued.len(), 1);
     let uid = database.insert(&stale(1));
     let before = database.row(uid);
     database.client().run(&format!("RENAME TABLE {MESSAGES} TO away"));
-    error_of(Kind::Configuration, subject.reap(&waking(5)));
-    let told = error_of(Kind::Configuration, subject.reap(&waking(5)));
+    error_of(Kind::Configuration, harness.reap(&waking(5)));
+    let told = error_of(Kind::Configuration, harness.reap(&waking(5)));
     assert!(told.message.contains("wakeUp['table']"), "{told:?}");
     assert_eq!(database.row(uid), before);
     database.client().run(&format!("RENAME TABLE away TO {MESSAGES}"));
-    assert_eq!(uids(&subject.reap(&waking(5)).unwrap().requeued), [uid]);
+    assert_eq!(uids(&harness.reap(&waking(5)).unwrap().requeued), [uid]);
     assert_eq!(messages(&mut database).len(), 2);
 }
 
 #[test]
-fn p13_a_run_whose_uuid_does_not_fit_is_left_alone_and_stops_no_other() {
+fn p13_run_with_an_unfit_uuid_stops_no_other() {
     let odd = [
         "",
         "short",
@@ -365,13 +272,13 @@ fn p13_a_run_whose_uuid_does_not_fit_is_left_alone_and_stops_no_other() {
         "0e12362e-cbf0-4052-a2e9-f3c849a50bc\\",
     ];
     let mut database = Database::new();
-    let mut subject = Subject::on(&database);
+    let mut harness = Harness::on(&database);
     let left: Vec<i64> = odd.iter().map(|uuid| database.insert(&stale(1).uuid(uuid))).collect();
     let spent = database.insert(&stale(2).uuid("spent").requeued(3));
     let good = database.insert(&stale(3));
     let before: Vec<_> = left.iter().map(|&uid| database.row(uid)).collect();
     for dry_run in [true, false] {
-        let report = subject.reap(&Request { dry_run, ..waking(2) }).unwrap();
+        let report = harness.reap(&Request { dry_run, ..waking(2) }).unwrap();
         assert_eq!(
             (uids(&report.skipped), reasons(&report.skipped)),
             (left.clone(), vec!["unwakeable"; 5]),
@@ -386,44 +293,44 @@ fn p13_a_run_whose_uuid_does_not_fit_is_left_alone_and_stops_no_other() {
     assert_eq!(left.iter().map(|&uid| database.row(uid)).collect::<Vec<_>>(), before);
     assert_eq!(messages(&mut database).len(), 1);
     // Without a message there is nothing to break.
-    assert_eq!(uids(&subject.reap(&request(10)).unwrap().requeued), left);
+    assert_eq!(uids(&harness.reap(&request(10)).unwrap().requeued), left);
 
     let mine = database.insert(&Run::running(OWNER, LEASE).uuid("short too"));
     let before = database.row(mine);
-    let told = error_of(Kind::Configuration, recover_waking(&mut subject, mine, Some(&template())));
+    let told = error_of(Kind::Configuration, recover_waking(&mut harness, mine, Some(&template())));
     assert!(
         told.message.contains("'short too'") && told.message.contains("nothing was written"),
         "{told:?}"
     );
     assert_eq!(database.row(mine), before);
     assert!(matches!(
-        recover_waking(&mut subject, mine, None).unwrap(),
+        recover_waking(&mut harness, mine, None).unwrap(),
         Recovery::Requeued { woken_up: false, .. }
     ));
 
     // The sweep with messages leaves them to one without, and they hide nobody from it.
-    subject.time = NOW + 3_600;
-    let swept = sweep(&mut subject, 60, 1, Some(template())).unwrap();
+    harness.time = NOW + 3_600;
+    let swept = sweep(&mut harness, 60, 1, Some(template())).unwrap();
     assert_eq!(
         swept.iter().map(|run| (run.uid, run.woken_up)).collect::<Vec<_>>(),
         [(good as u64, true)]
     );
-    assert_eq!(sweep(&mut subject, 60, 50, Some(template())).unwrap(), []);
-    assert_eq!(sweep(&mut subject, 60, 50, None).unwrap().len(), 6);
+    assert_eq!(sweep(&mut harness, 60, 50, Some(template())).unwrap(), []);
+    assert_eq!(sweep(&mut harness, 60, 50, None).unwrap().len(), 6);
 }
 
 #[test]
-fn p23_with_the_database_s_clock_the_message_goes_by_it_in_any_time_zone() {
+fn p23_message_uses_the_database_clock_in_any_time_zone() {
     let server = Server::start(&["--default-time-zone=+05:30"]);
     let mut database = Database::on(&server, &Shape::default());
     let options = Options { clock: Clock::Database, ..Options::default() };
-    let mut subject = Subject::with(&database, options);
+    let mut harness = Harness::with(&database, options);
     // The caller's clock is years behind.
     let (failed, stale) =
         (database.insert(&Run::running(OWNER, LEASE)), database.insert(&stale(1)));
     let began = database.client().number("SELECT UNIX_TIMESTAMP()");
-    recover_waking(&mut subject, failed, Some(&template())).unwrap();
-    subject.reap(&Request { now: Some(NOW), only: Some(vec![stale as u64]), ..waking(5) }).unwrap();
+    recover_waking(&mut harness, failed, Some(&template())).unwrap();
+    harness.reap(&Request { now: Some(NOW), only: Some(vec![stale as u64]), ..waking(5) }).unwrap();
     let ended = database.client().number("SELECT UNIX_TIMESTAMP()");
     let requeued: i64 = database.get(failed, "tstamp").parse().unwrap();
     let found = messages(&mut database);
@@ -432,15 +339,15 @@ fn p23_with_the_database_s_clock_the_message_goes_by_it_in_any_time_zone() {
     assert!((began..=ended).contains(&found[1].available), "{found:?}");
     // And by the caller's where that is asked for, whatever the server's zone.
     let uid = database.insert(&Run::running(OWNER, LEASE));
-    recover_waking(&mut Subject::on(&database), uid, Some(&template())).unwrap();
+    recover_waking(&mut Harness::on(&database), uid, Some(&template())).unwrap();
     assert_eq!(messages(&mut database)[2].available, NOW + 30);
 }
 
 #[test]
-fn p09_a_deadlock_at_the_message_takes_the_whole_chunk_again() {
+fn p09_deadlock_at_the_message_repeats_the_chunk() {
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
-    let mut subject = Subject::through(&proxy, &database);
+    let mut harness = Harness::through(&proxy, &database);
     for code in [1213, 1020] {
         let runs: Vec<i64> = (0..5).map(|_| database.insert(&stale(1))).collect();
         let before = messages(&mut database).len();
@@ -448,7 +355,7 @@ fn p09_a_deadlock_at_the_message_takes_the_whole_chunk_again() {
             When::statement(&format!("INSERT INTO `{MESSAGES}`")).times(2),
             Fault::Refuse(code),
         );
-        let report = subject.reap(&waking(50)).unwrap();
+        let report = harness.reap(&waking(50)).unwrap();
         assert_eq!((rule.hits(), uids(&report.requeued)), (2, runs));
         assert!(report.requeued.iter().all(|entry| entry.woken_up && entry.requeue_count == 1));
         assert_eq!(messages(&mut database).len(), before + 5);
@@ -458,7 +365,7 @@ fn p09_a_deadlock_at_the_message_takes_the_whole_chunk_again() {
             When::statement(&format!("INSERT INTO `{MESSAGES}`")).times(2),
             Fault::Refuse(code),
         );
-        let recovery = recover_waking(&mut subject, uid, Some(&template())).unwrap();
+        let recovery = recover_waking(&mut harness, uid, Some(&template())).unwrap();
         assert_eq!(
             recovery,
             Recovery::Requeued {
@@ -509,14 +416,14 @@ fn ten_stale_runs(database: &mut Database) -> Vec<i64> {
 
 /// As on Galera: the cluster certifies at the commit, answers 1213 and has rolled back by then.
 #[test]
-fn p09_a_chunk_refused_at_commit_is_repeated_in_halves_down_to_single_runs() {
+fn p09_chunk_refused_at_commit_is_halved_to_single_runs() {
     let mut database = Database::new();
     let runs = ten_stale_runs(&mut database);
     let proxy = Proxy::start(database.endpoint());
     let sizes = Arc::default();
     let refusals =
         proxy.rule(commit_of(|locked| locked.len() > 1, &sizes).always(), Fault::Refuse(1213));
-    let report = Subject::through(&proxy, &database).reap(&waking(50)).unwrap();
+    let report = Harness::through(&proxy, &database).reap(&waking(50)).unwrap();
 
     let mut requeued = runs.clone();
     requeued.retain(|uid| ![runs[2], runs[9]].contains(uid));
@@ -548,7 +455,7 @@ fn p09_a_chunk_refused_at_commit_is_repeated_in_halves_down_to_single_runs() {
 }
 
 #[test]
-fn p09_one_run_that_is_refused_at_every_commit_is_left_alone_and_the_others_go_on() {
+fn p09_run_refused_at_every_commit_stops_no_other() {
     let mut database = Database::new();
     let runs = ten_stale_runs(&mut database);
     let before = database.row(runs[4]);
@@ -556,7 +463,7 @@ fn p09_one_run_that_is_refused_at_every_commit_is_left_alone_and_the_others_go_o
     let (bad, sizes) = (runs[4], Arc::default());
     let refusals = proxy
         .rule(commit_of(move |locked| locked.contains(&bad), &sizes).always(), Fault::Refuse(1213));
-    let report = Subject::through(&proxy, &database).reap(&waking(50)).unwrap();
+    let report = Harness::through(&proxy, &database).reap(&waking(50)).unwrap();
     assert_eq!((uids(&report.skipped), reasons(&report.skipped)), (vec![bad], vec!["contended"]));
     assert_eq!((report.requeued.len(), report.dead_lettered.len()), (7, 2));
     assert_eq!(database.row(bad), before);
@@ -569,58 +476,58 @@ fn p09_one_run_that_is_refused_at_every_commit_is_left_alone_and_the_others_go_o
 
     // It was not to blame: with nobody in the way it goes as the others did.
     refusals.cancel();
-    let report = Subject::through(&proxy, &database).reap(&waking(50)).unwrap();
+    let report = Harness::through(&proxy, &database).reap(&waking(50)).unwrap();
     assert_eq!((uids(&report.requeued), report.requeued[0].requeue_count), (vec![bad], 1));
 }
 
 #[test]
-fn p09_a_message_table_that_is_locked_costs_one_wait_and_leaves_every_run_as_it_was() {
+fn p09_locked_message_table_costs_one_wait() {
     let mut database = Database::new();
     let runs: Vec<i64> = (0..60).map(|_| database.insert(&stale(1))).collect();
     let mine = database.insert(&Run::running(OWNER, LEASE));
     let before = database.all();
     let mut other = database.connect();
     other.run(&format!("LOCK TABLES {MESSAGES} WRITE"));
-    let mut subject = Subject::limits(database.endpoint(), database.name(), 3_000, 1_500);
+    let mut harness = Harness::limits(database.endpoint(), database.name(), 3_000, 1_500);
     for _ in 0..2 {
         let started = Instant::now();
-        let told = error_of(Kind::Connection, subject.reap(&waking(60)));
+        let told = error_of(Kind::Connection, harness.reap(&waking(60)));
         assert!(told.message.contains(MESSAGES) && told.code == 1205, "{told:?}");
         assert!(
             started.elapsed().as_secs() < 10,
             "it was waited for once, not once a run: {:?}",
             started.elapsed()
         );
-        error_of(Kind::Connection, recover_waking(&mut subject, mine, Some(&template())));
+        error_of(Kind::Connection, recover_waking(&mut harness, mine, Some(&template())));
     }
     assert_eq!(database.all(), before);
     other.run("UNLOCK TABLES");
-    assert_eq!(uids(&subject.reap(&waking(60)).unwrap().requeued), runs);
+    assert_eq!(uids(&harness.reap(&waking(60)).unwrap().requeued), runs);
     assert_eq!(messages(&mut database).len(), 60);
 }
 
 #[test]
-fn p13_a_server_that_writes_fewer_messages_than_runs_gets_nothing_written() {
+fn p13_fewer_messages_than_runs_rolls_back() {
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
     let runs: Vec<i64> = (0..3).map(|_| database.insert(&stale(1))).collect();
     let before = database.all();
-    let mut subject = Subject::through(&proxy, &database);
-    subject.reap(&Request { dry_run: true, ..waking(5) }).unwrap();
+    let mut harness = Harness::through(&proxy, &database);
+    harness.reap(&Request { dry_run: true, ..waking(5) }).unwrap();
     // An OK packet for two records in place of the one for three.
     let info = b"Records: 2  Duplicates: 0  Warnings: 0";
     let mut payload = vec![0x00, 2, 1, 3, 0, 0, 0, info.len() as u8];
     payload.extend_from_slice(info);
     proxy.rule(When::statement(&format!("INSERT INTO `{MESSAGES}`")), Fault::Payload(payload));
-    let told = error_of(Kind::Connection, subject.reap(&waking(5)));
+    let told = error_of(Kind::Connection, harness.reap(&waking(5)));
     assert!(told.message.contains("wrote 2"), "{told:?}");
     assert_eq!(database.all(), before);
     assert_eq!(messages(&mut database), []);
-    assert_eq!(uids(&subject.reap(&waking(5)).unwrap().requeued), runs);
+    assert_eq!(uids(&harness.reap(&waking(5)).unwrap().requeued), runs);
 }
 
 #[test]
-fn p14_a_lost_commit_is_read_back_with_its_message() {
+fn p14_lost_commit_is_read_back_with_its_message() {
     for (fault, confirmed) in [
         (Fault::CutAfter, true),
         (Fault::CutWithin(3), true),
@@ -629,12 +536,12 @@ fn p14_a_lost_commit_is_read_back_with_its_message() {
     ] {
         let mut database = Database::new();
         let proxy = Proxy::start(database.endpoint());
-        let mut subject = Subject::through(&proxy, &database);
+        let mut harness = Harness::through(&proxy, &database);
         let runs: Vec<i64> = (0..5).map(|_| database.insert(&stale(1))).collect();
         let spent = database.insert(&stale(1).requeued(3));
         let mine = database.insert(&Run::running(OWNER, LEASE));
         let rule = proxy.rule(commit(), fault.clone());
-        let report = subject.reap(&waking(50)).unwrap();
+        let report = harness.reap(&waking(50)).unwrap();
         assert_eq!(
             (rule.hits(), uids(&report.requeued), uids(&report.dead_lettered)),
             (1, runs, vec![spent]),
@@ -654,7 +561,7 @@ fn p14_a_lost_commit_is_read_back_with_its_message() {
         assert_eq!(messages(&mut database).len(), 5, "{fault:?}");
 
         proxy.rule(commit(), fault.clone());
-        let recovery = recover_waking(&mut subject, mine, Some(&template())).unwrap();
+        let recovery = recover_waking(&mut harness, mine, Some(&template())).unwrap();
         assert_eq!(
             recovery,
             Recovery::Requeued { requeue_count: 1, delay_ms: 30_000, woken_up: true, confirmed },
@@ -662,35 +569,35 @@ fn p14_a_lost_commit_is_read_back_with_its_message() {
         );
         assert_eq!(messages(&mut database).len(), 6, "{fault:?}");
 
-        subject.time = NOW + 3_600;
+        harness.time = NOW + 3_600;
         proxy.rule(commit(), fault.clone());
-        let swept = sweep(&mut subject, 60, 50, Some(template())).unwrap();
+        let swept = sweep(&mut harness, 60, 50, Some(template())).unwrap();
         assert_eq!(
             (swept.len(), swept.iter().all(|run| run.woken_up)),
             (6, true),
             "{fault:?}: {swept:?}"
         );
         assert_eq!(messages(&mut database).len(), 12, "{fault:?}");
-        assert_eq!(sweep(&mut subject, 60, 50, Some(template())).unwrap(), []);
+        assert_eq!(sweep(&mut harness, 60, 50, Some(template())).unwrap(), []);
     }
 }
 
 #[test]
-fn p14_a_commit_that_is_refused_and_did_not_happen_is_an_error() {
+fn p14_refused_commit_is_an_error() {
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
-    let mut subject = Subject::through(&proxy, &database);
+    let mut harness = Harness::through(&proxy, &database);
     let (stale, mine) = (database.insert(&stale(1)), database.insert(&Run::running(OWNER, LEASE)));
     let before = database.all();
     proxy.rule(commit().times(2), Fault::Refuse(1030));
-    assert_eq!(error_of(Kind::Query, subject.reap(&waking(5))).code, 1030);
+    assert_eq!(error_of(Kind::Query, harness.reap(&waking(5))).code, 1030);
     assert_eq!(
-        error_of(Kind::Query, recover_waking(&mut subject, mine, Some(&template()))).code,
+        error_of(Kind::Query, recover_waking(&mut harness, mine, Some(&template()))).code,
         1030
     );
     assert_eq!((database.all(), messages(&mut database)), (before, vec![]));
     // The session is left without a transaction of its own.
-    assert_eq!(uids(&subject.reap(&waking(5)).unwrap().requeued), [stale]);
+    assert_eq!(uids(&harness.reap(&waking(5)).unwrap().requeued), [stale]);
     assert_eq!(messages(&mut database).len(), 1);
 }
 
@@ -699,15 +606,15 @@ fn meanwhile(fault: Fault, act: impl FnOnce(&mut Database, &[i64])) -> (bool, bo
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
     let runs = [database.insert(&stale(1)), database.insert(&Run::running(OWNER, NOW - 10))];
-    let mut subject = Subject::through(&proxy, &database);
+    let mut harness = Harness::through(&proxy, &database);
     // The table's facts are known, so that the first statement of the new connection with a lock is the reading back.
-    subject.reap(&Request { dry_run: true, ..waking(5) }).unwrap();
+    harness.reap(&Request { dry_run: true, ..waking(5) }).unwrap();
     proxy.rule(commit(), fault);
     let held = proxy.rule(When::statement("termination_reason FROM"), Fault::HoldRequest);
     let worker = thread::spawn(move || {
         let report =
-            subject.reap(&Request { only: Some(vec![runs[0] as u64]), ..waking(5) }).unwrap();
-        (report.requeued, subject)
+            harness.reap(&Request { only: Some(vec![runs[0] as u64]), ..waking(5) }).unwrap();
+        (report.requeued, harness)
     });
     held.wait();
     act(&mut database, &runs);
@@ -720,19 +627,19 @@ fn meanwhile(fault: Fault, act: impl FnOnce(&mut Database, &[i64])) -> (bool, bo
 }
 
 #[test]
-fn p14_what_is_told_of_a_wake_up_is_true() {
+fn p14_reported_wake_up_is_true() {
     let nothing = |_: &mut Database, _: &[i64]| {};
     assert_eq!(meanwhile(Fault::CutAfter, nothing), (true, true, true));
     assert_eq!(meanwhile(Fault::CutBefore, nothing), (false, true, true));
     // A consumer took the message, and a worker the run: it was woken, and the message is gone.
     let consumed = |database: &mut Database, runs: &[i64]| {
         database.client().run(&format!("DELETE FROM {MESSAGES}"));
-        Peer::of(database).claim(runs[0], "worker:b", LEASE, NOW).unwrap();
+        LegacyPhpWorker::of(database).claim(runs[0], "worker:b", LEASE, NOW).unwrap();
     };
     assert_eq!(meanwhile(Fault::CutAfter, consumed), (true, true, false));
     // Somebody else requeued it without a message, before this one's commit was rolled back for good: nothing wakes it yet.
     let requeued = |database: &mut Database, runs: &[i64]| {
-        Peer::of(database).requeue_stale(runs[0], NOW).unwrap();
+        LegacyPhpWorker::of(database).requeue_stale(runs[0], NOW).unwrap();
     };
     assert_eq!(meanwhile(Fault::CutBefore, requeued), (true, false, false));
 }
@@ -743,21 +650,21 @@ fn partly_handled(theirs: &[usize]) -> (Database, Vec<i64>, nrllm_runtime::ops::
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
     let runs: Vec<i64> = (0..3).map(|number| database.insert(&stale(number))).collect();
-    let mut subject = Subject::through(&proxy, &database);
-    subject.reap(&Request { dry_run: true, ..waking(5) }).unwrap();
+    let mut harness = Harness::through(&proxy, &database);
+    harness.reap(&Request { dry_run: true, ..waking(5) }).unwrap();
     proxy.rule(commit(), Fault::CutBefore);
     let held = proxy.rule(When::statement("termination_reason FROM"), Fault::HoldRequest);
-    let reaping = thread::spawn(move || subject.reap(&waking(5)).unwrap());
+    let reaping = thread::spawn(move || harness.reap(&waking(5)).unwrap());
     held.wait();
     for &index in theirs {
-        Peer::of(&database).requeue_stale(runs[index], NOW).unwrap();
+        LegacyPhpWorker::of(&database).requeue_stale(runs[index], NOW).unwrap();
     }
     held.release();
     (database, runs, reaping.join().unwrap())
 }
 
 #[test]
-fn p14_one_run_that_another_reaper_handled_says_nothing_about_the_others_of_a_lost_chunk() {
+fn p14_run_of_another_reaper_in_a_lost_chunk() {
     for theirs in [&[0][..], &[1], &[0, 2]] {
         let (mut database, runs, report) = partly_handled(theirs);
         let ours: Vec<i64> =
@@ -783,20 +690,20 @@ fn p14_one_run_that_another_reaper_handled_says_nothing_about_the_others_of_a_lo
 }
 
 #[test]
-fn p14_one_run_that_another_sweep_marked_says_nothing_about_the_others_of_a_lost_chunk() {
+fn p14_run_of_another_sweep_in_a_lost_chunk() {
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
     let runs: Vec<i64> = (0..3)
         .map(|number| database.insert(&Run::queued().crdate(number).tstamp(NOW - 900)))
         .collect();
-    let mut subject = Subject::through(&proxy, &database);
-    assert!(sweep(&mut subject, 900, 50, Some(template())).unwrap().is_empty());
+    let mut harness = Harness::through(&proxy, &database);
+    assert!(sweep(&mut harness, 900, 50, Some(template())).unwrap().is_empty());
     proxy.rule(commit(), Fault::CutBefore);
     let held = proxy.rule(When::statement("SELECT uid, tstamp FROM"), Fault::HoldRequest);
-    let sweeping = thread::spawn(move || sweep(&mut subject, 60, 50, Some(template())).unwrap());
+    let sweeping = thread::spawn(move || sweep(&mut harness, 60, 50, Some(template())).unwrap());
     held.wait();
     // In the same second.
-    assert_eq!(sweep(&mut Subject::on(&database), 60, 1, None).unwrap().len(), 1);
+    assert_eq!(sweep(&mut Harness::on(&database), 60, 1, None).unwrap().len(), 1);
     held.release();
     let swept = sweeping.join().unwrap();
     assert_eq!(swept.iter().map(|run| run.uid as i64).collect::<Vec<_>>(), runs[1..]);
@@ -805,14 +712,14 @@ fn p14_one_run_that_another_sweep_marked_says_nothing_about_the_others_of_a_lost
 }
 
 #[test]
-fn p14_a_chunk_whose_outcome_stays_unknown_is_told_behind_one_that_was_handled() {
+fn p14_unknown_chunk_is_reported_after_a_handled_one() {
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
     let runs = database.insert_all(&vec![stale(1); 501]);
-    let mut subject = Subject::through(&proxy, &database);
+    let mut harness = Harness::through(&proxy, &database);
     let lost = proxy.rule(commit().nth(2), Fault::CutAfter);
     proxy.rule(When::statement("termination_reason FROM").always(), Fault::CutBefore);
-    let report = subject.reap(&request(501)).unwrap();
+    let report = harness.reap(&request(501)).unwrap();
     assert_eq!((lost.hits(), report.requeued.len(), report.has_more), (1, 500, true));
     assert_eq!(
         (uids(&report.skipped), reasons(&report.skipped)),
@@ -822,25 +729,25 @@ fn p14_a_chunk_whose_outcome_stays_unknown_is_told_behind_one_that_was_handled()
 }
 
 #[test]
-fn p21_every_operation_with_a_wake_up_goes_on_when_the_idle_connection_was_closed() {
+fn p21_closed_idle_connection_is_reopened_with_wake_up() {
     let mut database = Database::new();
     for (number, round) in rounds().into_iter().enumerate() {
         let proxy = Proxy::start(database.endpoint());
-        let mut subject = Subject::through(&proxy, &database);
+        let mut harness = Harness::through(&proxy, &database);
         let opened = database.insert(&Run::running(OWNER, LEASE));
-        assert!(subject.renew(opened, OWNER, LEASE).unwrap());
+        assert!(harness.renew_lease(opened, OWNER, LEASE).unwrap());
         let runs = (round.prepare)(&mut database);
         proxy.cut_all();
-        let told = (round.call)(&mut subject, &runs)
+        let told = (round.call)(&mut harness, &runs)
             .unwrap_or_else(|error| panic!("{}: {error}", round.name));
         assert!(told.values().any(|&(done, woken)| done && woken), "{}: {told:?}", round.name);
         assert_eq!(proxy.connections(), 2, "{number}: {}", round.name);
         proxy.cut_all();
-        subject
+        harness
             .run(async |session, context| due_runs::due_runs(session, context, 10, None).await)
             .unwrap();
         proxy.cut_all();
-        subject
+        harness
             .run(async |session, context| status::status(session, context, Some(NOW), None).await)
             .unwrap();
     }
@@ -850,7 +757,7 @@ fn p21_every_operation_with_a_wake_up_goes_on_when_the_idle_connection_was_close
 struct Round {
     name: &'static str,
     prepare: fn(&mut Database) -> Vec<i64>,
-    call: fn(&mut Subject, &[i64]) -> Result<Told>,
+    call: fn(&mut Harness, &[i64]) -> Result<Told>,
 }
 
 /// What was told of each run: was it requeued (or its waking claimed), and was its wake-up written?
@@ -873,13 +780,13 @@ fn rounds() -> [Round; 3] {
                     database.insert(&stale(4)),
                 ]
             },
-            call: |subject, _| Ok(told(&subject.reap(&waking(50))?)),
+            call: |harness, _| Ok(told(&harness.reap(&waking(50))?)),
         },
         Round {
             name: "recovery",
             prepare: |database| vec![database.insert(&Run::running(OWNER, NOW - 10))],
-            call: |subject, runs| {
-                Ok(match recover_waking(subject, runs[0], Some(&template()))? {
+            call: |harness, runs| {
+                Ok(match recover_waking(harness, runs[0], Some(&template()))? {
                     Recovery::Requeued { woken_up, .. } => {
                         BTreeMap::from([(runs[0] as u64, (true, woken_up))])
                     }
@@ -894,8 +801,8 @@ fn rounds() -> [Round; 3] {
                     .map(|number| database.insert(&Run::queued().crdate(number).tstamp(NOW - 900)))
                     .collect()
             },
-            call: |subject, _| {
-                Ok(sweep(subject, 60, 50, Some(template()))?
+            call: |harness, _| {
+                Ok(sweep(harness, 60, 50, Some(template()))?
                     .into_iter()
                     .map(|run| (run.uid, (true, run.woken_up)))
                     .collect())
@@ -963,7 +870,7 @@ fn commands_of(round: &Round) -> usize {
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
     let runs = (round.prepare)(&mut database);
-    (round.call)(&mut Subject::through(&proxy, &database), &runs).unwrap();
+    (round.call)(&mut Harness::through(&proxy, &database), &runs).unwrap();
     proxy
         .log()
         .iter()
@@ -974,7 +881,7 @@ fn commands_of(round: &Round) -> usize {
 }
 
 #[test]
-fn p13_a_process_that_dies_at_any_statement_strands_no_run() {
+fn p13_process_killed_at_any_statement_strands_no_run() {
     let mut database = Database::new();
     let mut played = 0;
     for round in rounds() {
@@ -995,7 +902,7 @@ fn p13_a_process_that_dies_at_any_statement_strands_no_run() {
                     }
                     let runs = (round.prepare)(&mut database);
                     let rule = proxy.rule(When::any_command().nth(command), fault.clone());
-                    let outcome = (round.call)(&mut Subject::through(&proxy, &database), &runs);
+                    let outcome = (round.call)(&mut Harness::through(&proxy, &database), &runs);
                     assert_eq!(rule.hits(), 1, "{why}: the fault did not happen");
                     drop(proxy);
                     let written = check_invariants(&mut database, &round, &runs, &why);
@@ -1016,7 +923,7 @@ fn p13_a_process_that_dies_at_any_statement_strands_no_run() {
                         }
                     }
                     // The next one finishes what was left.
-                    let mut next = Subject::on(&database);
+                    let mut next = Harness::on(&database);
                     match round.name {
                         "sweep" => drop(sweep(&mut next, 60, 50, Some(template())).unwrap()),
                         _ => drop(next.reap(&waking(50)).unwrap()),
@@ -1035,7 +942,7 @@ fn p13_a_process_that_dies_at_any_statement_strands_no_run() {
 }
 
 #[test]
-fn p14_a_second_fault_while_reading_back_strands_no_run() {
+fn p14_second_fault_while_reading_back_strands_no_run() {
     let mut database = Database::new();
     for round in rounds() {
         for first in [Fault::CutAfter, Fault::CutBefore] {
@@ -1058,7 +965,7 @@ fn p14_a_second_fault_while_reading_back_strands_no_run() {
                     second,
                     if command % 2 == 0 { Fault::CutAfter } else { Fault::CutBefore },
                 );
-                let outcome = (round.call)(&mut Subject::through(&proxy, &database), &runs);
+                let outcome = (round.call)(&mut Harness::through(&proxy, &database), &runs);
                 let hits = rule.hits();
                 drop(proxy);
                 let written = check_invariants(&mut database, &round, &runs, &why);
@@ -1082,17 +989,17 @@ fn p14_a_second_fault_while_reading_back_strands_no_run() {
 }
 
 #[test]
-fn p07_three_reapers_released_at_once_share_sixty_runs() {
+fn p07_three_concurrent_reapers_share_sixty_runs() {
     let mut database = Database::new();
     for limit in [60, 25, 60, 60, 60, 60, 60, 60, 60, 60] {
         let runs: Vec<i64> = (0..60).map(|number| database.insert(&stale(number))).collect();
         let barrier = Arc::new(Barrier::new(3));
         let reapers: Vec<_> = (0..3)
             .map(|_| {
-                let (barrier, mut subject) = (Arc::clone(&barrier), Subject::on(&database));
+                let (barrier, mut harness) = (Arc::clone(&barrier), Harness::on(&database));
                 thread::spawn(move || {
                     barrier.wait();
-                    subject.reap(&waking(limit)).unwrap()
+                    harness.reap(&waking(limit)).unwrap()
                 })
             })
             .collect();
@@ -1122,13 +1029,13 @@ fn p07_three_reapers_released_at_once_share_sixty_runs() {
 }
 
 #[test]
-fn p13_many_runs_get_their_messages_in_few_statements() {
+fn p13_many_messages_need_few_statements() {
     let mut database = Database::new();
     let runs: Vec<Run> = (0..1_100).map(stale).collect();
     database.insert_all(&runs);
     let proxy = Proxy::start(database.endpoint());
-    let mut subject = Subject::through(&proxy, &database);
-    let report = subject.reap(&waking(1_100)).unwrap();
+    let mut harness = Harness::through(&proxy, &database);
+    let report = harness.reap(&waking(1_100)).unwrap();
     assert_eq!(report.requeued.len(), 1_100);
     let inserts = proxy
         .log()
@@ -1146,7 +1053,7 @@ fn p13_many_runs_get_their_messages_in_few_statements() {
 }
 
 #[test]
-fn p13_consumers_and_reapers_at_once_lose_nothing() {
+fn p13_concurrent_consumers_and_reapers_lose_nothing() {
     let mut database = Database::new();
     let total = 300;
     let runs: Vec<Run> = (0..total).map(stale).collect();
@@ -1154,12 +1061,12 @@ fn p13_consumers_and_reapers_at_once_lose_nothing() {
     let barrier = Arc::new(Barrier::new(5));
     let reapers: Vec<_> = (0..2)
         .map(|_| {
-            let (barrier, mut subject) = (Arc::clone(&barrier), Subject::on(&database));
+            let (barrier, mut harness) = (Arc::clone(&barrier), Harness::on(&database));
             thread::spawn(move || {
                 barrier.wait();
                 let mut requeued = 0;
                 loop {
-                    let report = subject.reap(&waking(20)).unwrap();
+                    let report = harness.reap(&waking(20)).unwrap();
                     requeued += report.requeued.len();
                     if report.requeued.is_empty() && !report.has_more {
                         return requeued;

@@ -1,32 +1,31 @@
-//! Tables and accounts as they are found: missing columns and when they are asked for again, other names, other schemas.
+//! Table schemas: columns that are added or dropped, other table names, other databases.
 
 use nrllm_runtime::config::options::{Options, TableName};
 use nrllm_runtime::error::Kind;
 
-use crate::subject::{LEASE, NOW, Subject, error_of, request};
 use crate::support::database::{Database, Run, Shape, assert_row};
+use crate::support::harness::{Harness, LEASE, NOW, OWNER, error_of, request};
 use crate::support::proxy::{Fault, Proxy, When};
-
-const OWNER: &str = "worker:web-01:4711:c0ffee";
 
 fn named(table: &str) -> Options {
     Options { table: TableName::parse("table", table).unwrap(), ..Options::default() }
 }
 
 #[test]
-fn a_column_that_comes_is_seen_at_the_next_connection() {
+fn added_column_is_seen_by_the_next_connection() {
     let mut database = Database::with(&Shape::default().without("pending_effect"));
     let uid = database.insert(&Run::running(OWNER, LEASE));
-    let mut subject = Subject::on(&database);
-    let error = error_of(Kind::Configuration, subject.fence(uid, OWNER, "read_only", LEASE));
+    let mut harness = Harness::on(&database);
+    let error =
+        error_of(Kind::Configuration, harness.mark_pending_effect(uid, OWNER, "read_only", LEASE));
     assert!(error.message.contains("pending_effect"), "{error}");
-    assert!(subject.renew(uid, OWNER, LEASE).unwrap(), "what does not need it works");
+    assert!(harness.renew_lease(uid, OWNER, LEASE).unwrap(), "what does not need it works");
     database.client().run(
         "ALTER TABLE tx_nrllm_agentrun ADD pending_effect varchar(32) NOT NULL DEFAULT '', ADD queued_at int unsigned NOT NULL DEFAULT 0",
     );
-    subject.session.discard();
-    assert!(subject.fence(uid, OWNER, "read_only", LEASE).unwrap());
-    assert!(subject.requeue(uid, OWNER).unwrap());
+    harness.session.discard();
+    assert!(harness.mark_pending_effect(uid, OWNER, "read_only", LEASE).unwrap());
+    assert!(harness.requeue(uid, OWNER).unwrap());
     assert_eq!(
         (database.get(uid, "pending_effect"), database.get(uid, "queued_at")),
         (String::new(), NOW.to_string())
@@ -34,37 +33,38 @@ fn a_column_that_comes_is_seen_at_the_next_connection() {
 }
 
 #[test]
-fn a_column_that_goes_is_named_and_asked_for_again() {
+fn dropped_column_is_named_and_looked_up_again() {
     let mut database = Database::with(&Shape::default().queued_at());
     let uids = database.insert_all(&vec![Run::running(OWNER, LEASE); 3]);
-    let mut subject = Subject::on(&database);
-    assert!(subject.requeue(uids[0], OWNER).unwrap());
+    let mut harness = Harness::on(&database);
+    assert!(harness.requeue(uids[0], OWNER).unwrap());
     database.client().run("ALTER TABLE tx_nrllm_agentrun DROP queued_at");
     let before = database.row(uids[1]);
     // The server says 1054 to what the session believed; after that it knows better.
-    if let Err(error) = subject.requeue(uids[1], OWNER) {
+    if let Err(error) = harness.requeue(uids[1], OWNER) {
         assert_eq!(error.kind, Kind::Configuration);
         assert!(error.message.contains("queued_at"), "{error}");
         assert_row(&database.row(uids[1]), &before, "nothing half done");
-        assert!(subject.requeue(uids[1], OWNER).unwrap());
+        assert!(harness.requeue(uids[1], OWNER).unwrap());
     }
     database.client().run("ALTER TABLE tx_nrllm_agentrun DROP pending_effect");
     for _ in 0..2 {
-        let error = error_of(Kind::Configuration, subject.fence(uids[2], OWNER, "x", LEASE));
+        let error =
+            error_of(Kind::Configuration, harness.mark_pending_effect(uids[2], OWNER, "x", LEASE));
         assert!(error.message.contains("pending_effect"), "{error}");
     }
-    assert!(subject.renew(uids[2], OWNER, LEASE).unwrap());
+    assert!(harness.renew_lease(uids[2], OWNER, LEASE).unwrap());
 }
 
 #[test]
-fn a_reap_after_a_column_went_writes_nothing_by_halves() {
+fn reap_after_a_dropped_column_leaves_no_half_write() {
     let mut database = Database::new();
     let stale = database.insert_all(&[Run::running(OWNER, 5), Run::running(OWNER, 6).requeued(3)]);
-    let mut subject = Subject::on(&database);
-    assert_eq!(subject.lease_state(stale[0], OWNER).unwrap(), "held");
+    let mut harness = Harness::on(&database);
+    assert_eq!(harness.lease_state(stale[0], OWNER).unwrap(), "held");
     database.client().run("ALTER TABLE tx_nrllm_agentrun DROP error_class");
     let before = [database.row(stale[0]), database.row(stale[1])];
-    let error = error_of(Kind::Configuration, subject.reap(&request(5)));
+    let error = error_of(Kind::Configuration, harness.reap(&request(5)));
     assert!(error.message.contains("error_class"), "{error}");
     for (uid, before) in stale.iter().zip(&before) {
         assert_row(&database.row(*uid), before, "the chunk is one transaction");
@@ -72,29 +72,29 @@ fn a_reap_after_a_column_went_writes_nothing_by_halves() {
 }
 
 #[test]
-fn the_table_is_asked_about_once_a_connection() {
+fn schema_is_read_once_per_connection() {
     let mut database = Database::new();
     let uid = database.insert(&Run::running(OWNER, LEASE));
     let proxy = Proxy::start(database.endpoint());
     let asked = proxy.rule(When::statement("information_schema").always(), Fault::Watch);
-    let mut subject = Subject::through(&proxy, &database);
+    let mut harness = Harness::through(&proxy, &database);
     for _ in 0..5 {
         assert!(
-            subject.renew(uid, OWNER, LEASE).unwrap()
-                && subject.fence(uid, OWNER, "", LEASE).unwrap()
+            harness.renew_lease(uid, OWNER, LEASE).unwrap()
+                && harness.mark_pending_effect(uid, OWNER, "", LEASE).unwrap()
         );
     }
     assert_eq!(asked.hits(), 1);
 }
 
 #[test]
-fn the_table_may_have_another_name_and_live_in_another_schema() {
+fn table_may_have_another_name_and_schema() {
     let mut database = Database::new();
     let uid = database.insert(&Run::running(OWNER, LEASE));
     database.client().run("CREATE TABLE `Runs$2` LIKE tx_nrllm_agentrun");
     database.client().run("INSERT INTO `Runs$2` SELECT * FROM tx_nrllm_agentrun");
-    let mut renamed = Subject::with(&database, named("Runs$2"));
-    assert!(renamed.renew(uid, OWNER, LEASE + 7).unwrap());
+    let mut renamed = Harness::with(&database, named("Runs$2"));
+    assert!(renamed.renew_lease(uid, OWNER, LEASE + 7).unwrap());
     assert_eq!(
         database.get(uid, "lease_expires"),
         LEASE.to_string(),
@@ -104,21 +104,22 @@ fn the_table_may_have_another_name_and_live_in_another_schema() {
 
     let elsewhere = format!("{}.tx_nrllm_agentrun", database.name());
     for database_name in ["", "information_schema"] {
-        let mut subject = Subject::at(database.endpoint(), database_name, named(&elsewhere));
-        assert!(subject.renew(uid, OWNER, LEASE + 9).unwrap(), "{database_name:?}");
+        let mut harness = Harness::at(database.endpoint(), database_name, named(&elsewhere));
+        assert!(harness.renew_lease(uid, OWNER, LEASE + 9).unwrap(), "{database_name:?}");
     }
     assert_eq!(database.get(uid, "lease_expires"), (LEASE + 9).to_string());
 }
 
 #[test]
-fn a_table_that_does_not_exist_is_named() {
+fn missing_table_is_named() {
     let database = Database::new();
     for (database_name, table) in
         [(database.name(), "no_such_table"), (database.name(), "no_such_schema.runs"), ("", "runs")]
     {
         let error = error_of(
             Kind::Configuration,
-            Subject::at(database.endpoint(), database_name, named(table)).renew(1, OWNER, LEASE),
+            Harness::at(database.endpoint(), database_name, named(table))
+                .renew_lease(1, OWNER, LEASE),
         );
         assert!(!error.message.is_empty(), "{error}");
         if database_name == database.name() {
@@ -128,7 +129,7 @@ fn a_table_that_does_not_exist_is_named() {
 }
 
 #[test]
-fn no_name_gets_out_of_its_quotes() {
+fn no_table_name_escapes_its_quotes() {
     for name in [
         "",
         "a`b",

@@ -1,16 +1,14 @@
-//! The status report: plain counts over a table of every kind of run.
+//! `status()`: the counts over a table with every kind of run.
 
 use nrllm_runtime::ops::status::{StatusReport, status};
 
-use crate::subject::{LEASE, NOW, Subject};
 use crate::support::database::{Database, Run, Shape};
-use crate::support::peer::Peer;
+use crate::support::harness::{Harness, LEASE, NOW, OWNER};
+use crate::support::legacy_php_worker::LegacyPhpWorker;
 use crate::support::server;
 
-const OWNER: &str = "worker:web-01:4711:c0ffee";
-
 fn report(database: &Database, now: Option<i64>, since: Option<i64>) -> StatusReport {
-    Subject::on(database)
+    Harness::on(database)
         .run(async |session, context| status(session, context, now, since).await)
         .unwrap()
 }
@@ -20,7 +18,7 @@ fn count(list: &[(String, u64)], name: &str) -> Option<u64> {
 }
 
 #[test]
-fn an_empty_table_has_zeroes_for_every_status() {
+fn empty_table_reports_zero_for_every_status() {
     let database = Database::new();
     let report = report(&database, None, None);
     let names: Vec<&str> = report.counts.iter().map(|(name, _)| name.as_str()).collect();
@@ -47,7 +45,7 @@ fn an_empty_table_has_zeroes_for_every_status() {
 }
 
 #[test]
-fn every_kind_of_run_is_counted_where_it_belongs() {
+fn every_kind_of_run_is_counted_once() {
     let mut database = Database::with(&Shape::default().lease_key());
     database.insert_all(&[
         Run::running(OWNER, NOW - 10),
@@ -94,7 +92,7 @@ fn every_kind_of_run_is_counted_where_it_belongs() {
 }
 
 #[test]
-fn the_wait_counts_from_queued_at_where_it_is_known() {
+fn queue_wait_counts_from_queued_at_where_known() {
     let mut database = Database::with(&Shape::default().queued_at());
     database.insert(&Run::queued().tstamp(NOW - 500).set("queued_at", NOW - 20));
     assert_eq!(report(&database, None, None).oldest_queued_seconds, Some(20));
@@ -109,7 +107,7 @@ fn the_wait_counts_from_queued_at_where_it_is_known() {
 }
 
 #[test]
-fn a_run_is_stranded_when_nothing_woke_it_long_after_it_was_due() {
+fn run_is_stranded_long_after_it_was_due() {
     let mut database = Database::new();
     for (run, stranded) in [
         (Run::queued().tstamp(NOW - 301), 1),
@@ -133,11 +131,11 @@ fn a_run_is_stranded_when_nothing_woke_it_long_after_it_was_due() {
 }
 
 #[test]
-fn a_report_waits_for_nobody() {
+fn status_does_not_wait_for_locks() {
     let mut database = Database::new();
     let uids = database.insert_all(&[Run::running(OWNER, NOW - 10), Run::queued()]);
-    let mut peer = Peer::of(&database);
-    peer.hold_all(&uids);
+    let mut php_worker = LegacyPhpWorker::of(&database);
+    php_worker.lock_rows(&uids);
     assert_eq!(report(&database, None, None).expired_leases, 1);
-    peer.let_go();
+    php_worker.unlock();
 }

@@ -1,4 +1,5 @@
-//! Whatever comes in: no panic on any bytes, and arithmetic that agrees with plain arithmetic of any size.
+//! Arbitrary input: no bytes make the parsers panic, and the arithmetic agrees with plain
+//! arithmetic of any size.
 
 use std::path::PathBuf;
 

@@ -1,16 +1,16 @@
-//! Another worker, as the PHP code of nr_llm is one: the protocol's statements one run at a time, over a plain connection, deciding by
-//! the affected-rows count where PHP does.
+//! A worker as nr_llm's PHP code is one: it sends the protocol's statements for one run at a time over a plain connection, and decides
+//! by the affected-rows count where PHP does.
 
 use mysql_async::Error;
 
 use super::client::{Client, Done};
 use super::database::{Database, RUNS};
 
-pub struct Peer {
+pub struct LegacyPhpWorker {
     pub client: Client,
 }
 
-impl Peer {
+impl LegacyPhpWorker {
     pub fn of(database: &Database) -> Self {
         Self { client: database.connect() }
     }
@@ -59,8 +59,8 @@ impl Peer {
         self.client.try_exec(&sql, (now, now, uid, owner))
     }
 
-    /// Holds the row's lock until [`Peer::let_go`].
-    pub fn hold(&mut self, uid: i64) {
+    /// Holds the row's lock until [`LegacyPhpWorker::unlock`].
+    pub fn lock_row(&mut self, uid: i64) {
         self.client.run("START TRANSACTION");
         let rows = self.client.rows(&format!(
             "SELECT uid FROM {RUNS} FORCE INDEX (PRIMARY) WHERE uid = {uid} FOR UPDATE"
@@ -68,7 +68,7 @@ impl Peer {
         assert_eq!(rows.len(), 1, "run {uid} exists");
     }
 
-    pub fn hold_all(&mut self, uids: &[i64]) {
+    pub fn lock_rows(&mut self, uids: &[i64]) {
         self.client.run("START TRANSACTION");
         for uid in uids {
             self.client.rows(&format!(
@@ -77,7 +77,7 @@ impl Peer {
         }
     }
 
-    pub fn let_go(&mut self) {
+    pub fn unlock(&mut self) {
         self.client.run("ROLLBACK");
     }
 }

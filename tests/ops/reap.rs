@@ -1,11 +1,12 @@
-//! Reaping beside live workers: rules 6 to 12, and the decision table on a real server.
+//! `reap()`: the decision table on a real server, and reaping beside live workers (rules 4 and 6 to
+//! 12).
 
 use nrllm_runtime::error::Kind;
 use nrllm_runtime::ops::reap::{Report, Request};
 
-use crate::subject::{LEASE, NOW, Subject, error_of, reasons, request, uids};
 use crate::support::database::{Database, Run, Shape, assert_row, changed};
-use crate::support::peer::Peer;
+use crate::support::harness::{Harness, LEASE, NOW, error_of, reasons, request, uids};
+use crate::support::legacy_php_worker::LegacyPhpWorker;
 use crate::support::proxy::{Fault, Outcome, Proxy, When};
 use crate::support::server::{Server, wants_mysql};
 
@@ -34,7 +35,7 @@ fn longest_list(statements: &[String]) -> usize {
 }
 
 #[test]
-fn p06_p10_the_decision_table_with_every_column() {
+fn p06_p10_decision_table_with_every_column() {
     let effects: [(&str, bool); 10] = [
         ("", false),
         ("read_only", false),
@@ -107,7 +108,7 @@ fn p06_p10_the_decision_table_with_every_column() {
                 }
             }
         }
-        let report = Subject::on(&database).reap_all(1_000);
+        let report = Harness::on(&database).reap_all(1_000);
         for (uid, row, reason, why) in &expected {
             assert_row(&database.row(*uid), row, why);
             let entries = if reason.is_some() { &report.dead_lettered } else { &report.requeued };
@@ -136,22 +137,22 @@ fn p06_p10_the_decision_table_with_every_column() {
 }
 
 #[test]
-fn p10_the_last_attempt_is_not_cut_off() {
+fn p10_last_attempt_is_requeued() {
     // A counter that is bumped before it is compared would end the run one attempt early.
     let mut database = Database::new();
     let uid = database.insert(&stale(1));
-    let mut subject = Subject::on(&database);
+    let mut harness = Harness::on(&database);
     for count in 1..=3_u32 {
-        let report = subject.reap_all(1);
+        let report = harness.reap_all(1);
         assert_eq!((uids(&report.requeued), report.requeued[0].requeue_count), (vec![uid], count));
-        assert!(subject.claim(uid, DEAD, NOW - 1).unwrap());
+        assert!(harness.claim_queued(uid, DEAD, NOW - 1).unwrap());
     }
-    assert_eq!(reasons(&subject.reap_all(1).dead_lettered), ["retries_exhausted"]);
+    assert_eq!(reasons(&harness.reap_all(1).dead_lettered), ["retries_exhausted"]);
     assert_eq!(database.get(uid, "requeue_count"), "3");
 }
 
 #[test]
-fn the_budget_is_an_option() {
+fn retry_budget_is_an_option() {
     let mut database = Database::new();
     for (budget, count, requeued) in [
         (0, 0, false),
@@ -162,9 +163,9 @@ fn the_budget_is_an_option() {
         (u32::MAX, 4_294_967_295, false),
     ] {
         database.insert(&stale(1).requeued(count));
-        let mut subject = Subject::on(&database);
-        subject.options.max_requeues = budget;
-        let report = subject.reap_all(1);
+        let mut harness = Harness::on(&database);
+        harness.options.max_requeues = budget;
+        let report = harness.reap_all(1);
         assert_eq!(report.requeued.len() == 1, requeued, "{budget} {count}");
         assert_eq!(handled(&report), 1);
     }
@@ -176,27 +177,27 @@ fn oldest_lease_first_then_uid() {
     let leases = [NOW - 5, NOW - 50, NOW - 5, NOW - 500, NOW - 50, NOW, NOW + 50, 0];
     let runs: Vec<Run> = leases.iter().map(|lease| Run::running(DEAD, *lease)).collect();
     let all = database.insert_all(&runs);
-    let mut subject = Subject::on(&database);
+    let mut harness = Harness::on(&database);
     let expected = [3, 1, 4, 0, 2].map(|index: usize| all[index]);
     for part in [&expected[..2], &expected[2..3], &expected[3..5]] {
-        let report = subject.reap_all(part.len() as u64);
+        let report = harness.reap_all(part.len() as u64);
         assert_eq!(uids(&report.requeued), part);
         assert_eq!(report.has_more, part.len() < 2 || part[0] == expected[0], "{part:?}");
     }
-    assert_eq!(handled(&subject.reap_all(10)), 0);
+    assert_eq!(handled(&harness.reap_all(10)), 0);
     assert_eq!(database.get(all[5], "status"), "running", "a lease that ends now is not over");
     assert_eq!(database.get(all[7], "status"), "running", "a lease of 0 is never over");
 }
 
 #[test]
-fn p04_a_now_of_zero_handles_nothing() {
+fn p04_now_of_zero_handles_nothing() {
     let mut database = Database::new();
     let before = stale_runs(&mut database, 3);
-    let report = Subject::on(&database).reap(&Request { now: Some(0), ..request(10) }).unwrap();
+    let report = Harness::on(&database).reap(&Request { now: Some(0), ..request(10) }).unwrap();
     assert_eq!((handled(&report), report.skipped.len()), (0, 0));
     assert!(before.into_iter().all(|uid| database.get(uid, "status") == "running"));
     let report =
-        Subject::on(&database).reap(&Request { now: Some(4_294_967_295), ..request(10) }).unwrap();
+        Harness::on(&database).reap(&Request { now: Some(4_294_967_295), ..request(10) }).unwrap();
     assert_eq!(handled(&report), 3);
 }
 
@@ -211,7 +212,7 @@ fn make_stale_again(database: &mut Database, uids: &[i64]) {
 }
 
 #[test]
-fn p06_a_live_heartbeat_never_waits_for_a_reaper() {
+fn p06_heartbeat_never_waits_for_a_reaper() {
     let server = Server::start(&[]);
     for key in [false, true] {
         let shape = if key { Shape::default().lease_key() } else { Shape::default() };
@@ -229,7 +230,7 @@ fn p06_a_live_heartbeat_never_waits_for_a_reaper() {
             live.push(database.insert(&Run::running(worker, LEASE)));
         }
         let proxy = Proxy::start(database.endpoint());
-        let mut reaper = Subject::through(&proxy, &database);
+        let mut reaper = Harness::through(&proxy, &database);
         assert_eq!(handled(&reaper.reap_all(1_000)), dead.len());
         let before = proxy.count();
         make_stale_again(&mut database, &dead);
@@ -237,9 +238,9 @@ fn p06_a_live_heartbeat_never_waits_for_a_reaper() {
         let statements = proxy.count().since(before).statements;
         assert!(statements >= 3, "a listing, a lock and a write at least");
 
-        let mut php = Peer::of(&database);
+        let mut php = LegacyPhpWorker::of(&database);
         php.client.run("SET innodb_lock_wait_timeout = 1");
-        let mut subject = Subject::on(&database);
+        let mut harness = Harness::on(&database);
         let waited = server.row_lock_waits();
         for nth in 1..=statements {
             make_stale_again(&mut database, &dead);
@@ -257,7 +258,7 @@ fn p06_a_live_heartbeat_never_waits_for_a_reaper() {
                         "a heartbeat of PHP, statement {nth}"
                     );
                     assert!(
-                        subject.renew(*uid, worker, LEASE + nth as i64).unwrap(),
+                        harness.renew_lease(*uid, worker, LEASE + nth as i64).unwrap(),
                         "a heartbeat, statement {nth}"
                     );
                 }
@@ -267,7 +268,9 @@ fn p06_a_live_heartbeat_never_waits_for_a_reaper() {
                     "a claim, statement {nth}"
                 );
                 let started = database.insert(&Run::running("worker:new", LEASE));
-                assert!(subject.fence(started, "worker:new", "read_only", LEASE).unwrap());
+                assert!(
+                    harness.mark_pending_effect(started, "worker:new", "read_only", LEASE).unwrap()
+                );
                 assert_eq!(
                     php.complete(queued, "worker:php", NOW).unwrap().affected,
                     1,
@@ -286,7 +289,7 @@ fn p06_a_live_heartbeat_never_waits_for_a_reaper() {
 }
 
 #[test]
-fn p06_at_most_six_statements_a_chunk_and_short_lists() {
+fn p06_at_most_six_statements_per_chunk() {
     let mut database = Database::new();
     // Everything that can become of a run, in every chunk.
     let runs: Vec<Run> = (0..1_500_i64)
@@ -299,12 +302,12 @@ fn p06_at_most_six_statements_a_chunk_and_short_lists() {
         .collect();
     database.insert_all(&runs);
     let proxy = Proxy::start(database.endpoint());
-    let mut subject = Subject::through(&proxy, &database);
+    let mut harness = Harness::through(&proxy, &database);
     // Connecting and learning about the table is done once.
-    assert_eq!(handled(&subject.reap_all(1)), 1);
+    assert_eq!(handled(&harness.reap_all(1)), 1);
     let before = proxy.count();
     proxy.clear_log();
-    let report = subject.reap_all(2_000);
+    let report = harness.reap_all(2_000);
     assert_eq!((handled(&report), report.has_more), (1_499, false));
     let statements = proxy.statements();
     let chunks = statements.iter().filter(|sql| sql.contains("FOR UPDATE")).count();
@@ -323,13 +326,13 @@ fn p06_at_most_six_statements_a_chunk_and_short_lists() {
 }
 
 #[test]
-fn p06_the_locking_read_goes_by_primary_key_in_order() {
+fn p06_locking_read_uses_the_primary_key_in_order() {
     let mut database = Database::new();
     // The oldest lease has the largest uid.
     let runs: Vec<Run> = (0..20).map(|number| stale(100 - number)).collect();
     let mut all = database.insert_all(&runs);
     let proxy = Proxy::start(database.endpoint());
-    let report = Subject::through(&proxy, &database).reap_all(100);
+    let report = Harness::through(&proxy, &database).reap_all(100);
     all.reverse();
     assert_eq!(uids(&report.requeued), all, "reported by lease");
     let statements = proxy.statements();
@@ -360,24 +363,24 @@ fn p06_the_locking_read_goes_by_primary_key_in_order() {
 }
 
 #[test]
-fn p06_statement_based_logging_is_served_in_repeatable_read_and_small_chunks() {
+fn p06_statement_based_logging_uses_repeatable_read() {
     let server = Server::start(&["--log-bin=binlog", "--server-id=1", "--binlog-format=STATEMENT"]);
     let mut database = Database::on(&server, &Shape::default());
     assert_eq!(database.client().text("SELECT @@global.binlog_format"), "STATEMENT");
     assert_eq!(database.client().number("SELECT @@global.log_bin"), 1);
     stale_runs(&mut database, 120);
     let proxy = Proxy::start(database.endpoint());
-    let mut subject = Subject::through(&proxy, &database);
-    let report = subject.reap_all(1_000);
+    let mut harness = Harness::through(&proxy, &database);
+    let report = harness.reap_all(1_000);
     assert_eq!(report.requeued.len(), 120);
     let longest = longest_list(&proxy.statements());
     assert!((1..=50).contains(&longest), "chunks of {longest}");
     // The other writes need no particular level.
     let uid = database.insert(&Run::queued());
     assert!(
-        subject.claim(uid, DEAD, LEASE).unwrap()
-            && subject.renew(uid, DEAD, LEASE).unwrap()
-            && subject.requeue(uid, DEAD).unwrap()
+        harness.claim_queued(uid, DEAD, LEASE).unwrap()
+            && harness.renew_lease(uid, DEAD, LEASE).unwrap()
+            && harness.requeue(uid, DEAD).unwrap()
     );
     let log = proxy.log();
     assert!(
@@ -394,8 +397,8 @@ fn p07_two_reapers_share_the_work() {
         let reports: Vec<Report> = std::thread::scope(|scope| {
             let reapers: Vec<_> = (0..3)
                 .map(|_| {
-                    let mut subject = Subject::on(&database);
-                    scope.spawn(move || subject.reap_all(300))
+                    let mut harness = Harness::on(&database);
+                    scope.spawn(move || harness.reap_all(300))
                 })
                 .collect();
             reapers.into_iter().map(|reaper| reaper.join().unwrap()).collect()
@@ -411,15 +414,15 @@ fn p07_two_reapers_share_the_work() {
 }
 
 #[test]
-fn p08_runs_that_cannot_be_handled_do_not_use_the_limit_up() {
+fn p08_unhandled_runs_do_not_count_against_the_limit() {
     let mut database = Database::new();
     let all = stale_runs(&mut database, 40);
-    let mut peer = Peer::of(&database);
-    peer.hold_all(&all[..10]);
-    let mut subject = Subject::on(&database);
+    let mut php_worker = LegacyPhpWorker::of(&database);
+    php_worker.lock_rows(&all[..10]);
+    let mut harness = Harness::on(&database);
     let except: Vec<u64> = all[10..15].iter().map(|uid| *uid as u64).collect();
     for tick in 0..2 {
-        let report = subject.reap(&Request { except: except.clone(), ..request(10) }).unwrap();
+        let report = harness.reap(&Request { except: except.clone(), ..request(10) }).unwrap();
         let expected = &all[15 + 10 * tick..25 + 10 * tick];
         assert_eq!(
             uids(&report.requeued),
@@ -434,53 +437,53 @@ fn p08_runs_that_cannot_be_handled_do_not_use_the_limit_up() {
         assert_eq!(skipped, contended.chain(excepted).collect::<Vec<_>>(), "tick {tick}");
         assert!(report.has_more);
     }
-    peer.let_go();
-    let report = subject.reap(&Request { except, ..request(100) }).unwrap();
+    php_worker.unlock();
+    let report = harness.reap(&Request { except, ..request(100) }).unwrap();
     assert_eq!(uids(&report.requeued), [&all[..10], &all[35..]].concat());
     assert!(!report.has_more);
 }
 
 #[test]
-fn p08_the_listing_goes_on_over_ten_times_the_limit_at_most() {
+fn p08_listing_examines_at_most_ten_times_the_limit() {
     let mut database = Database::new();
     let all = stale_runs(&mut database, 60);
-    let mut peer = Peer::of(&database);
-    peer.hold_all(&all[..50]);
+    let mut php_worker = LegacyPhpWorker::of(&database);
+    php_worker.lock_rows(&all[..50]);
     let proxy = Proxy::start(database.endpoint());
-    let mut subject = Subject::through(&proxy, &database);
-    let report = subject.reap_all(2);
+    let mut harness = Harness::through(&proxy, &database);
+    let report = harness.reap_all(2);
     assert_eq!(
         (handled(&report), report.skipped.len(), report.has_more),
         (0, 20, true),
         "twenty looked at, all of them locked"
     );
-    let report = subject.reap_all(5);
+    let report = harness.reap_all(5);
     assert_eq!((handled(&report), report.skipped.len(), report.has_more), (0, 50, true));
-    let report = subject.reap_all(6);
+    let report = harness.reap_all(6);
     assert_eq!(uids(&report.requeued), &all[50..56]);
-    peer.let_go();
+    php_worker.unlock();
 }
 
 #[test]
-fn p08_a_renewed_run_is_told_from_a_contended_one() {
+fn p08_renewed_and_contended_runs_are_distinguished() {
     let mut database = Database::new();
     let all = stale_runs(&mut database, 4);
     let proxy = Proxy::start(database.endpoint());
-    let mut subject = Subject::through(&proxy, &database);
-    let mut peer = Peer::of(&database);
-    let mut locker = Peer::of(&database);
-    locker.hold(all[3]);
+    let mut harness = Harness::through(&proxy, &database);
+    let mut php_worker = LegacyPhpWorker::of(&database);
+    let mut locker = LegacyPhpWorker::of(&database);
+    locker.lock_row(all[3]);
     // Between the listing and the lock, a worker renews one, settles another.
     let listed = proxy.rule(When::statement("ORDER BY lease_expires"), Fault::HoldReply);
     let report = std::thread::scope(|scope| {
-        let reaping = scope.spawn(|| subject.reap_all(10));
+        let reaping = scope.spawn(|| harness.reap_all(10));
         listed.wait();
-        peer.renew(all[0], DEAD, LEASE, NOW).unwrap();
-        peer.complete(all[1], DEAD, NOW).unwrap();
+        php_worker.renew(all[0], DEAD, LEASE, NOW).unwrap();
+        php_worker.complete(all[1], DEAD, NOW).unwrap();
         listed.release();
         reaping.join().unwrap()
     });
-    locker.let_go();
+    locker.unlock();
     assert_eq!(uids(&report.requeued), [all[2]]);
     let skipped: Vec<(i64, &str)> =
         uids(&report.skipped).into_iter().zip(reasons(&report.skipped)).collect();
@@ -490,7 +493,7 @@ fn p08_a_renewed_run_is_told_from_a_contended_one() {
 }
 
 #[test]
-fn p09_a_transient_error_costs_a_try_and_nothing_else() {
+fn p09_transient_error_is_retried() {
     for code in [1205, 1213, 1020] {
         for statement in [
             "START TRANSACTION",
@@ -508,7 +511,7 @@ fn p09_a_transient_error_costs_a_try_and_nothing_else() {
                     && (command.sql == statement || command.sql.contains(&format!("{statement} ")))
             });
             let rule = proxy.rule(when, Fault::Refuse(code));
-            let report = Subject::through(&proxy, &database).reap_all(10);
+            let report = Harness::through(&proxy, &database).reap_all(10);
             assert_eq!(rule.hits(), 1, "{code} at {statement}");
             assert_eq!(
                 (uids(&report.requeued), uids(&report.dead_lettered)),
@@ -525,7 +528,7 @@ fn p09_a_transient_error_costs_a_try_and_nothing_else() {
 }
 
 #[test]
-fn p09_a_run_that_always_fails_is_reported_and_the_others_go_on() {
+fn p09_always_failing_run_is_reported_others_handled() {
     for code in [1205, 1213, 1020] {
         let mut database = Database::new();
         let all = stale_runs(&mut database, 9);
@@ -538,7 +541,7 @@ fn p09_a_run_that_always_fails_is_reported_and_the_others_go_on() {
                 && list.is_some_and(|list| list.split(',').any(|uid| uid.trim() == bad))
         };
         proxy.rule(When::command(touches).always(), Fault::Refuse(code));
-        let report = Subject::through(&proxy, &database).reap_all(20);
+        let report = Harness::through(&proxy, &database).reap_all(20);
         let others: Vec<i64> = all.iter().copied().filter(|uid| *uid != all[4]).collect();
         let mut requeued = uids(&report.requeued);
         requeued.sort_unstable();
@@ -553,7 +556,7 @@ fn p09_a_run_that_always_fails_is_reported_and_the_others_go_on() {
 }
 
 #[test]
-fn p09_snapshot_isolation_is_no_obstacle() {
+fn p09_snapshot_isolation() {
     let server = Server::start(&[
         "--loose-innodb-snapshot-isolation=ON",
         "--transaction-isolation=REPEATABLE-READ",
@@ -566,22 +569,24 @@ fn p09_snapshot_isolation_is_no_obstacle() {
     let done = std::sync::atomic::AtomicBool::new(false);
     let all = std::thread::scope(|scope| {
         for (number, uid) in live.iter().enumerate() {
-            let (mut subject, done) = (Subject::on(&database), &done);
+            let (mut harness, done) = (Harness::on(&database), &done);
             scope.spawn(move || {
                 let mut tick = 0;
                 while !done.load(std::sync::atomic::Ordering::Relaxed) {
                     tick += 1;
                     assert!(
-                        subject.renew(*uid, &format!("worker:{number}"), LEASE + tick).unwrap()
+                        harness
+                            .renew_lease(*uid, &format!("worker:{number}"), LEASE + tick)
+                            .unwrap()
                     );
                 }
             });
         }
         let reapers: Vec<_> = (0..2)
             .map(|_| {
-                let mut subject = Subject::on(&database);
+                let mut harness = Harness::on(&database);
                 scope.spawn(move || {
-                    (0..20).flat_map(|_| uids(&subject.reap_all(10).requeued)).collect::<Vec<_>>()
+                    (0..20).flat_map(|_| uids(&harness.reap_all(10).requeued)).collect::<Vec<_>>()
                 })
             })
             .collect();
@@ -595,7 +600,7 @@ fn p09_snapshot_isolation_is_no_obstacle() {
 }
 
 #[test]
-fn p09_error_1020_itself_is_survived() {
+fn p09_error_1020_is_retried() {
     // A statement-logging server keeps the reaper in REPEATABLE READ, where a snapshot can be overtaken.
     let server = Server::start(&[
         "--log-bin=binlog",
@@ -606,13 +611,13 @@ fn p09_error_1020_itself_is_survived() {
     let mut database = Database::on(&server, &Shape::default());
     let all = stale_runs(&mut database, 10);
     let proxy = Proxy::start(database.endpoint());
-    let mut subject = Subject::through(&proxy, &database);
-    let mut peer = Peer::of(&database);
+    let mut harness = Harness::through(&proxy, &database);
+    let mut php_worker = LegacyPhpWorker::of(&database);
     let begun = proxy.rule(When::statement("START TRANSACTION"), Fault::HoldReply);
     let report = std::thread::scope(|scope| {
-        let reaping = scope.spawn(|| subject.reap_all(10));
+        let reaping = scope.spawn(|| harness.reap_all(10));
         begun.wait();
-        peer.requeue_stale(all[0], NOW).unwrap();
+        php_worker.requeue_stale(all[0], NOW).unwrap();
         begun.release();
         reaping.join().unwrap()
     });
@@ -621,7 +626,7 @@ fn p09_error_1020_itself_is_survived() {
 }
 
 #[test]
-fn p09_a_server_without_skip_locked_is_served() {
+fn p09_server_without_skip_locked() {
     let versions: &[&str] =
         if wants_mysql() { &["5.7.44-log"] } else { &["10.5.29-MariaDB", "10.2.44-MariaDB"] };
     // The name of this variable is the real server's.
@@ -630,8 +635,8 @@ fn p09_a_server_without_skip_locked_is_served() {
     for version in versions {
         let mut database = Database::new();
         let all = stale_runs(&mut database, 12);
-        let mut peer = Peer::of(&database);
-        peer.hold(all[5]);
+        let mut php_worker = LegacyPhpWorker::of(&database);
+        php_worker.lock_row(all[5]);
         let proxy = Proxy::start(database.endpoint());
         proxy.rule(
             When::command(|command| command.sql.starts_with("SHOW VARIABLES")).always(),
@@ -646,8 +651,8 @@ fn p09_a_server_without_skip_locked_is_served() {
             .always(),
             Fault::Refuse(1064),
         );
-        let mut subject = Subject::through(&proxy, &database);
-        let report = subject.reap_all(20);
+        let mut harness = Harness::through(&proxy, &database);
+        let report = harness.reap_all(20);
         let mut requeued = uids(&report.requeued);
         requeued.sort_unstable();
         let others: Vec<i64> = all.iter().copied().filter(|uid| *uid != all[5]).collect();
@@ -658,13 +663,13 @@ fn p09_a_server_without_skip_locked_is_served() {
             "{version}"
         );
         assert_eq!(refused.hits(), 0, "{version}: not tried, since the version tells");
-        peer.let_go();
-        assert_eq!(uids(&subject.reap_all(20).requeued), [all[5]]);
+        php_worker.unlock();
+        assert_eq!(uids(&harness.reap_all(20).requeued), [all[5]]);
     }
 }
 
 #[test]
-fn p09_a_server_that_only_seems_to_know_skip_locked_is_served() {
+fn p09_server_that_refuses_skip_locked() {
     let mut database = Database::new();
     let all = stale_runs(&mut database, 5);
     let proxy = Proxy::start(database.endpoint());
@@ -672,22 +677,22 @@ fn p09_a_server_that_only_seems_to_know_skip_locked_is_served() {
         When::command(|command| command.sql.contains("SKIP LOCKED")).always(),
         Fault::Refuse(1064),
     );
-    let mut subject = Subject::through(&proxy, &database);
-    assert_eq!(uids(&subject.reap_all(5).requeued), all);
+    let mut harness = Harness::through(&proxy, &database);
+    assert_eq!(uids(&harness.reap_all(5).requeued), all);
     assert!(refused.hits() >= 1);
 }
 
 #[test]
-fn p11_the_payload_is_never_loaded_and_survives_a_requeue() {
+fn p11_payload_is_never_loaded_and_survives_a_requeue() {
     let mut database = Database::new();
     let payload = format!("nrv1:{}", "\u{e9}\u{1f600}\\'\"\n\0 x".repeat(70_000));
     let all = database.insert_all(&vec![stale(1).request(&payload); 20]);
     let before: Vec<_> = all.iter().map(|uid| database.row(*uid)).collect();
     let proxy = Proxy::start(database.endpoint());
-    let mut subject = Subject::through(&proxy, &database);
-    let dry = subject.reap(&Request { dry_run: true, ..request(100) }).unwrap();
+    let mut harness = Harness::through(&proxy, &database);
+    let dry = harness.reap(&Request { dry_run: true, ..request(100) }).unwrap();
     assert_eq!(dry.requeued.len(), 20);
-    assert_eq!(subject.reap_all(100).requeued.len(), 20);
+    assert_eq!(harness.reap_all(100).requeued.len(), 20);
     let count = proxy.count();
     assert!(count.bytes_to_client + count.bytes_to_server < 100_000, "{count:?}");
     for (uid, before) in all.iter().zip(&before) {
@@ -697,16 +702,16 @@ fn p11_the_payload_is_never_loaded_and_survives_a_requeue() {
     }
     for uid in &all[..3] {
         assert!(
-            subject.claim(*uid, DEAD, LEASE).unwrap()
-                && subject.fence(*uid, DEAD, "x", LEASE).unwrap()
+            harness.claim_queued(*uid, DEAD, LEASE).unwrap()
+                && harness.mark_pending_effect(*uid, DEAD, "x", LEASE).unwrap()
         );
-        assert!(subject.requeue(*uid, DEAD).unwrap() && subject.lease_state(*uid, DEAD).is_ok());
+        assert!(harness.requeue(*uid, DEAD).unwrap() && harness.lease_state(*uid, DEAD).is_ok());
     }
     assert!(proxy.count().since(count).bytes_to_client < 20_000);
 }
 
 #[test]
-fn p12_a_dry_run_tells_and_writes_nothing() {
+fn p12_dry_run_reports_and_writes_nothing() {
     let mut database = Database::with(&Shape::default().queued_at());
     let all = database.insert_all(&[
         stale(1),
@@ -717,13 +722,13 @@ fn p12_a_dry_run_tells_and_writes_nothing() {
         Run::running("worker:live", LEASE),
     ]);
     let before = database.all();
-    let mut subject = Subject::on(&database);
-    let dry = subject.reap(&Request { dry_run: true, ..request(50) }).unwrap();
+    let mut harness = Harness::on(&database);
+    let dry = harness.reap(&Request { dry_run: true, ..request(50) }).unwrap();
     assert!(dry.dry_run && !dry.has_more);
     for (now, before) in database.all().iter().zip(&before) {
         assert_row(now, before, "a dry run");
     }
-    let real = subject.reap_all(50);
+    let real = harness.reap_all(50);
     assert!(!real.dry_run);
     assert_eq!(
         (&dry.requeued, &dry.dead_lettered),
@@ -739,14 +744,14 @@ fn p12_a_dry_run_tells_and_writes_nothing() {
 }
 
 #[test]
-fn p12_a_dry_run_takes_no_locks() {
+fn p12_dry_run_takes_no_locks() {
     let mut database = Database::new();
     let all = stale_runs(&mut database, 3);
-    let mut peer = Peer::of(&database);
-    peer.hold_all(&all);
-    let dry = Subject::on(&database).reap(&Request { dry_run: true, ..request(50) }).unwrap();
+    let mut php_worker = LegacyPhpWorker::of(&database);
+    php_worker.lock_rows(&all);
+    let dry = Harness::on(&database).reap(&Request { dry_run: true, ..request(50) }).unwrap();
     assert_eq!(uids(&dry.requeued), all);
-    peer.let_go();
+    php_worker.unlock();
 }
 
 #[test]
@@ -754,10 +759,10 @@ fn p12_only_the_listed_runs_are_touched() {
     let mut database = Database::new();
     let all = stale_runs(&mut database, 2_500);
     let live = database.insert(&Run::running("worker:live", LEASE));
-    let mut subject = Subject::on(&database);
+    let mut harness = Harness::on(&database);
     let only = |uids: &[i64]| Some(uids.iter().map(|uid| *uid as u64).collect::<Vec<u64>>());
     // Live, unknown and repeated uids are no harm.
-    let report = subject
+    let report = harness
         .reap(&Request {
             only: only(&[all[7], live, all[3], all[3], 4_000_000_000]),
             ..request(50)
@@ -767,39 +772,39 @@ fn p12_only_the_listed_runs_are_touched() {
         (uids(&report.requeued), handled(&report), report.skipped.len()),
         (vec![all[3], all[7]], 2, 0)
     );
-    let report = subject.reap(&Request { only: only(&[]), ..request(50) }).unwrap();
+    let report = harness.reap(&Request { only: only(&[]), ..request(50) }).unwrap();
     assert_eq!((handled(&report), report.skipped.len(), report.has_more), (0, 0, false));
     // More than fit into one list, in no order.
     let mut many: Vec<i64> = all[100..2_400].to_vec();
     many.reverse();
     let proxy = Proxy::start(database.endpoint());
-    let mut subject = Subject::through(&proxy, &database);
-    let report = subject.reap(&Request { only: only(&many), ..request(5_000) }).unwrap();
+    let mut harness = Harness::through(&proxy, &database);
+    let report = harness.reap(&Request { only: only(&many), ..request(5_000) }).unwrap();
     assert_eq!(uids(&report.requeued), all[100..2_400]);
     assert!(longest_list(&proxy.statements()) < 1_000);
     let left =
         database.client().number("SELECT COUNT(*) FROM tx_nrllm_agentrun WHERE status = 'running'");
     assert_eq!(left, 2_500 - 2 - 2_300 + 1);
     // The limit holds among them, oldest first.
-    let report = subject.reap(&Request { only: only(&all[2_400..]), ..request(10) }).unwrap();
+    let report = harness.reap(&Request { only: only(&all[2_400..]), ..request(10) }).unwrap();
     assert_eq!((uids(&report.requeued), report.has_more), (all[2_400..2_410].to_vec(), true));
 }
 
 #[test]
-fn p12_what_became_stale_in_between_is_left_alone() {
+fn p12_runs_stale_after_the_dry_run_are_not_touched() {
     let mut database = Database::new();
     let listed = stale_runs(&mut database, 2);
-    let mut subject = Subject::on(&database);
-    let dry = subject.reap(&Request { dry_run: true, ..request(50) }).unwrap();
+    let mut harness = Harness::on(&database);
+    let dry = harness.reap(&Request { dry_run: true, ..request(50) }).unwrap();
     let late = database.insert(&stale(0));
     let only = dry.requeued.iter().map(|entry| entry.uid).collect();
-    let report = subject.reap(&Request { only: Some(only), ..request(50) }).unwrap();
+    let report = harness.reap(&Request { only: Some(only), ..request(50) }).unwrap();
     assert_eq!(uids(&report.requeued), listed);
     assert_eq!(database.get(late, "status"), "running");
 }
 
 #[test]
-fn a_missing_column_is_named_before_anything_is_written() {
+fn missing_column_is_reported_before_any_write() {
     for (column, claims) in
         [("requeue_count", true), ("pending_effect", true), ("lease_expires", false)]
     {
@@ -809,13 +814,14 @@ fn a_missing_column_is_named_before_anything_is_written() {
         let queued = database.insert(&run(Run::queued()));
         let before = database.all();
         let proxy = Proxy::start(database.endpoint());
-        let mut subject = Subject::through(&proxy, &database);
-        let error = error_of(Kind::Configuration, subject.reap(&request(5)));
+        let mut harness = Harness::through(&proxy, &database);
+        let error = error_of(Kind::Configuration, harness.reap(&request(5)));
         assert!(error.message.contains(column), "{error}");
-        let error = error_of(Kind::Configuration, subject.requeue(stale, DEAD));
+        let error = error_of(Kind::Configuration, harness.requeue(stale, DEAD));
         assert!(error.message.contains(column), "{error}");
         if column == "pending_effect" {
-            let error = error_of(Kind::Configuration, subject.fence(stale, DEAD, "x", LEASE));
+            let error =
+                error_of(Kind::Configuration, harness.mark_pending_effect(stale, DEAD, "x", LEASE));
             assert!(error.message.contains(column), "{error}");
         }
         for (now, before) in database.all().iter().zip(&before) {
@@ -831,10 +837,10 @@ fn a_missing_column_is_named_before_anything_is_written() {
         // What does not need the column works.
         match claims {
             true => assert!(
-                subject.claim(queued, DEAD, LEASE).unwrap()
-                    && subject.renew(queued, DEAD, LEASE).unwrap()
+                harness.claim_queued(queued, DEAD, LEASE).unwrap()
+                    && harness.renew_lease(queued, DEAD, LEASE).unwrap()
             ),
-            false => drop(error_of(Kind::Configuration, subject.claim(queued, DEAD, LEASE))),
+            false => drop(error_of(Kind::Configuration, harness.claim_queued(queued, DEAD, LEASE))),
         }
     }
 }

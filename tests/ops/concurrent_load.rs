@@ -1,21 +1,23 @@
-//! Everything at once: workers that beat, crash and finish, two reapers of the product and one of PHP, on the same runs.
+//! Workers that renew, crash and finish, two reapers of the product and one of PHP, all on the same
+//! runs (rules 6 and 7).
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use mysql_async::Error;
 use nrllm_runtime::ops::sql::unix_time;
 
-use mysql_async::Error;
-
-use crate::subject::{Subject, request};
 use crate::support::client::{Done, refused_with};
 use crate::support::database::{Database, Run, Shape};
-use crate::support::peer::Peer;
+use crate::support::harness::{Harness, request};
+use crate::support::legacy_php_worker::LegacyPhpWorker;
 use crate::support::server::Server;
 
 const RUNS: usize = 64;
+
 const WORKERS: usize = 12;
+
 const TIME: Duration = Duration::from_secs(10);
 
 /// What a worker did.
@@ -55,7 +57,8 @@ fn mixed_load(key: bool) {
     std::thread::scope(|scope| {
         let mut workers = Vec::new();
         for number in 0..WORKERS {
-            let (mut subject, mut peer) = (Subject::on(&database), Peer::of(&database));
+            let (mut harness, mut php_worker) =
+                (Harness::on(&database), LegacyPhpWorker::of(&database));
             let (tally, uids, in_php) = (&tally, &uids, &in_php);
             workers.push(scope.spawn(move || {
                 let owner = format!("worker:{number}");
@@ -67,11 +70,11 @@ fn mixed_load(key: bool) {
                     round += 1;
                     let uid = uids[(round * 7 + number * 5) % RUNS];
                     let now = unix_time();
-                    subject.time = now;
+                    harness.time = now;
                     let claimed = if php {
-                        in_php(&mut || peer.claim(uid, &owner, now + 900, now)) == 1
+                        in_php(&mut || php_worker.claim(uid, &owner, now + 900, now)) == 1
                     } else {
-                        subject.claim(uid, &owner, now + 900).unwrap()
+                        harness.claim_queued(uid, &owner, now + 900).unwrap()
                     };
                     if !claimed {
                         continue;
@@ -81,11 +84,11 @@ fn mixed_load(key: bool) {
                         tick += 1;
                         let lease = now + 900 + tick % 1_000;
                         let held = if php {
-                            in_php(&mut || peer.renew(uid, &owner, lease, now + tick)) == 1
+                            in_php(&mut || php_worker.renew(uid, &owner, lease, now + tick)) == 1
                         } else if tick % 3 == 0 {
-                            subject.fence(uid, &owner, "read_only", lease).unwrap()
+                            harness.mark_pending_effect(uid, &owner, "read_only", lease).unwrap()
                         } else {
-                            subject.renew(uid, &owner, lease).unwrap()
+                            harness.renew_lease(uid, &owner, lease).unwrap()
                         };
                         assert!(
                             held,
@@ -95,14 +98,14 @@ fn mixed_load(key: bool) {
                     }
                     if round % 4 == 0 {
                         assert!(
-                            subject.requeue(uid, &owner).unwrap(),
+                            harness.requeue(uid, &owner).unwrap(),
                             "{owner} gives run {uid} back"
                         );
                         tally.requeued.fetch_add(1, Ordering::Relaxed);
                     } else {
                         // The worker dies, and its lease runs out.
                         assert!(
-                            subject.renew(uid, &owner, now - 5).unwrap(),
+                            harness.renew_lease(uid, &owner, now - 5).unwrap(),
                             "the last beat of {owner} on run {uid}"
                         );
                         tally.crashed.fetch_add(1, Ordering::Relaxed);
@@ -111,16 +114,16 @@ fn mixed_load(key: bool) {
             }));
         }
         for _ in 0..2 {
-            let mut subject = Subject::on(&database);
-            subject.options.max_requeues = u32::MAX;
+            let mut harness = Harness::on(&database);
+            harness.options.max_requeues = u32::MAX;
             let (reaped, over) = (&reaped, &over);
             scope.spawn(move || {
                 let mut last = false;
                 while !last {
                     // Once more after the workers have ended, so that nothing is left behind.
                     last = over.load(Ordering::Acquire);
-                    subject.time = unix_time();
-                    let report = subject.reap(&request(20)).unwrap();
+                    harness.time = unix_time();
+                    let report = harness.reap(&request(20)).unwrap();
                     assert!(report.dead_lettered.is_empty(), "{report:?}");
                     reaped.lock().unwrap().extend(
                         report
@@ -131,7 +134,7 @@ fn mixed_load(key: bool) {
                 }
             });
         }
-        let mut php = Peer::of(&database);
+        let mut php = LegacyPhpWorker::of(&database);
         let (php_reaped, over, in_php) = (&php_reaped, &over, &in_php);
         scope.spawn(move || {
             while !over.load(Ordering::Acquire) {
@@ -149,10 +152,10 @@ fn mixed_load(key: bool) {
     });
 
     // What the last reapers may have missed of each other.
-    let mut subject = Subject::on(&database);
-    subject.options.max_requeues = u32::MAX;
-    subject.time = unix_time();
-    let rest = subject.reap(&request(1_000)).unwrap();
+    let mut harness = Harness::on(&database);
+    harness.options.max_requeues = u32::MAX;
+    harness.time = unix_time();
+    let rest = harness.reap(&request(1_000)).unwrap();
     let mut reaped = reaped.into_inner().unwrap();
     reaped.extend(
         rest.requeued.iter().map(|entry| (entry.uid, entry.requeue_count, entry.confirmed)),
@@ -186,11 +189,11 @@ fn mixed_load(key: bool) {
 }
 
 #[test]
-fn p06_p07_a_mixed_crowd_for_ten_seconds() {
+fn p06_p07_mixed_workers_for_ten_seconds() {
     mixed_load(false);
 }
 
 #[test]
-fn p06_p07_a_mixed_crowd_for_ten_seconds_with_the_lease_key() {
+fn p06_p07_mixed_workers_with_the_lease_key() {
     mixed_load(true);
 }

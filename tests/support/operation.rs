@@ -1,0 +1,232 @@
+//! Every operation on one run, as the fault tests drive it.
+
+use nrllm_runtime::domain::failure::FailureClass;
+use nrllm_runtime::error::Result;
+use nrllm_runtime::ops::reap::{Report, Request};
+use nrllm_runtime::ops::recover_failure::Recovery;
+
+use crate::support::database::{Database, Run};
+use crate::support::harness::{Harness, LEASE, NOW, OWNER, request};
+use crate::support::proxy::When;
+
+pub const OTHER: &str = "worker:other:1:beef";
+
+/// One operation on one run, as the fault tests drive it.
+pub struct Operation {
+    pub name: &'static str,
+    pub run: fn() -> Run,
+    /// Did it say that it was done? `None` for an answer that says neither.
+    pub call: fn(&mut Harness, i64, &str) -> Result<bool>,
+    /// Does the row show the effect?
+    pub effect: fn(&mut Database, i64) -> bool,
+}
+
+impl Operation {
+    /// The command that makes its effect stand: where it is a transaction the commit, else the write.
+    pub fn write(&self) -> When {
+        let start = if self.name.starts_with("reap") || self.name.starts_with("recover") {
+            "COMMIT"
+        } else {
+            "UPDATE "
+        };
+        When::command(move |command| command.is_statement() && command.sql.starts_with(start))
+    }
+
+    /// Is it simply done again when its reply is lost, instead of being read back?
+    pub fn may_be_repeated(&self) -> bool {
+        matches!(self.name, "renewLease" | "markPendingEffect")
+    }
+}
+
+pub fn stale() -> Run {
+    Run::running(OTHER, NOW - 10)
+}
+
+pub fn held() -> Run {
+    Run::running(OWNER, NOW + 10)
+}
+
+/// A run may be contended: by the reaper's own transaction on a connection whose end the server has not noticed yet.
+pub fn passed_over(report: &Report) -> bool {
+    report.skipped.iter().all(|entry| entry.reason == Some("contended"))
+}
+
+pub fn operations() -> Vec<Operation> {
+    vec![
+        Operation {
+            name: "claimQueued",
+            run: Run::queued,
+            call: |harness, uid, _| harness.claim_queued(uid, OWNER, LEASE),
+            effect: |database, uid| {
+                database.get(uid, "status") == "running" && database.get(uid, "claimed_by") == OWNER
+            },
+        },
+        Operation {
+            name: "renewLease",
+            run: held,
+            call: |harness, uid, _| harness.renew_lease(uid, OWNER, LEASE),
+            effect: |database, uid| database.get(uid, "lease_expires") == LEASE.to_string(),
+        },
+        Operation {
+            name: "markPendingEffect",
+            run: held,
+            call: |harness, uid, _| {
+                harness.mark_pending_effect(uid, OWNER, "non_idempotent_write", LEASE)
+            },
+            effect: |database, uid| database.get(uid, "pending_effect") == "non_idempotent_write",
+        },
+        Operation {
+            name: "requeue",
+            run: held,
+            call: |harness, uid, _| harness.requeue(uid, OWNER),
+            effect: |database, uid| {
+                database.get(uid, "status") == "queued" && database.get(uid, "requeue_count") == "1"
+            },
+        },
+        Operation {
+            name: "requeueStale",
+            run: stale,
+            call: |harness, uid, _| harness.requeue_stale(uid, NOW),
+            effect: |database, uid| {
+                database.get(uid, "status") == "queued" && database.get(uid, "requeue_count") == "1"
+            },
+        },
+        Operation {
+            name: "deadLetterStale",
+            run: stale,
+            call: |harness, uid, _| harness.dead_letter_stale(uid, NOW, "retries_exhausted"),
+            effect: |database, uid| database.get(uid, "termination_reason") == "retries_exhausted",
+        },
+        Operation {
+            name: "recoverFailure, requeue",
+            run: held,
+            call: |harness, uid, _| {
+                let recovery = harness.recover_failure(uid, OWNER, FailureClass::RateLimit, "E")?;
+                assert!(!matches!(recovery, Recovery::DeadLettered { .. }), "{recovery:?}");
+                Ok(matches!(recovery, Recovery::Requeued { requeue_count: 1, .. }))
+            },
+            effect: |database, uid| {
+                database.get(uid, "status") == "queued" && database.get(uid, "requeue_count") == "1"
+            },
+        },
+        Operation {
+            name: "recoverFailure, dead-letter",
+            run: held,
+            call: |harness, uid, _| {
+                let recovery = harness.recover_failure(uid, OWNER, FailureClass::Auth, "E")?;
+                assert!(!matches!(recovery, Recovery::Requeued { .. }), "{recovery:?}");
+                Ok(matches!(recovery, Recovery::DeadLettered { .. }))
+            },
+            effect: |database, uid| database.get(uid, "termination_reason") == "not_retryable",
+        },
+        Operation {
+            name: "reap, requeue",
+            run: stale,
+            call: |harness, uid, _| {
+                let report =
+                    harness.reap(&Request { only: Some(vec![uid as u64]), ..request(5) })?;
+                assert!(report.dead_lettered.is_empty() && passed_over(&report), "{report:?}");
+                Ok(report.requeued.len() == 1 && report.requeued[0].requeue_count == 1)
+            },
+            effect: |database, uid| {
+                database.get(uid, "status") == "queued" && database.get(uid, "requeue_count") == "1"
+            },
+        },
+        Operation {
+            name: "reap, dead-letter",
+            run: || stale().requeued(3),
+            call: |harness, uid, _| {
+                let report =
+                    harness.reap(&Request { only: Some(vec![uid as u64]), ..request(5) })?;
+                assert!(report.requeued.is_empty() && passed_over(&report), "{report:?}");
+                Ok(report.dead_lettered.len() == 1)
+            },
+            effect: |database, uid| database.get(uid, "termination_reason") == "retries_exhausted",
+        },
+        Operation {
+            name: "failUndispatched",
+            run: Run::queued,
+            call: |harness, uid, _| harness.fail_undispatched(uid, 0, "E"),
+            effect: |database, uid| database.get(uid, "termination_reason") == "provider_failed",
+        },
+        Operation {
+            name: "cancelRun",
+            run: held,
+            call: |harness, _, uuid| harness.cancel_run(uuid),
+            effect: |database, uid| database.get(uid, "status") == "cancelled",
+        },
+        Operation {
+            name: "leaseState",
+            run: held,
+            call: |harness, uid, _| {
+                assert_eq!(harness.lease_state(uid, OWNER)?, "held");
+                Ok(false)
+            },
+            effect: |_, _| false,
+        },
+    ]
+}
+
+/// Those that write.
+pub fn writing_operations() -> impl Iterator<Item = Operation> {
+    operations().into_iter().filter(|operation| operation.name != "leaseState")
+}
+
+/// After a fault, the session must answer about other runs as if nothing had been.
+pub fn next_questions(harness: &mut Harness, database: &mut Database, why: &str) {
+    let held = database.insert(&Run::running(OWNER, LEASE));
+    let taken = database.insert(&Run::running(OTHER, LEASE));
+    let queued = database.insert(&Run::queued());
+    assert_eq!(harness.lease_state(taken, OWNER).unwrap(), "taken", "{why}");
+    assert_eq!(harness.lease_state(held, OWNER).unwrap(), "held", "{why}");
+    assert!(!harness.renew_lease(taken, OWNER, LEASE).unwrap(), "{why}");
+    assert!(harness.renew_lease(held, OWNER, LEASE).unwrap(), "{why}");
+    assert!(harness.claim_queued(queued, OWNER, LEASE).unwrap(), "{why}");
+    assert!(!harness.claim_queued(queued, OTHER, LEASE).unwrap(), "{why}");
+    assert_eq!(database.get(queued, "claimed_by"), OWNER, "{why}");
+}
+
+pub fn target(database: &mut Database, operation: &Operation) -> (i64, String) {
+    let uid = database.insert(&(operation.run)());
+    (uid, database.get(uid, "uuid"))
+}
+
+pub fn timed<T>(work: impl FnOnce() -> T) -> (T, u128) {
+    let start = std::time::Instant::now();
+    let value = work();
+    (value, start.elapsed().as_millis())
+}
+
+/// Everything that a worker and a reaper do, once.
+pub fn all_operations(database: &mut Database, harness: &mut Harness) {
+    let queued = database.insert_all(&vec![Run::queued(); 3]);
+    let stale = database.insert_all(&[
+        Run::running("dead", 5),
+        Run::running("dead", 6).requeued(3),
+        Run::running("dead", 7).without_request(),
+    ]);
+    for uid in &queued {
+        assert!(harness.claim_queued(*uid, OWNER, LEASE).unwrap());
+        assert!(harness.renew_lease(*uid, OWNER, LEASE + 1).unwrap());
+        assert!(harness.mark_pending_effect(*uid, OWNER, "read_only", LEASE).unwrap());
+        assert_eq!(harness.lease_state(*uid, OWNER).unwrap(), "held");
+    }
+    assert!(harness.requeue(queued[0], OWNER).unwrap());
+    assert!(matches!(
+        harness.recover_failure(queued[1], OWNER, FailureClass::RateLimit, "E").unwrap(),
+        Recovery::Requeued { .. }
+    ));
+    assert!(matches!(
+        harness.recover_failure(queued[2], OWNER, FailureClass::Auth, "E").unwrap(),
+        Recovery::DeadLettered { .. }
+    ));
+    let report = harness.reap_all(50);
+    assert_eq!((report.requeued.len(), report.dead_lettered.len()), (1, 2));
+    assert!(
+        !harness.requeue_stale(stale[0], NOW).unwrap()
+            && !harness.dead_letter_stale(stale[0], NOW, "x").unwrap()
+    );
+    let uuid = database.get(queued[0], "uuid");
+    assert!(harness.cancel_run(&uuid).unwrap());
+    assert!(!harness.fail_undispatched(queued[0], 1, "E").unwrap());
+}
