@@ -13,6 +13,10 @@
  * they are used as given. With `database`, a time is taken relative to this process's `time()` and
  * written by the database's clock.
  *
+ * Parameters have the types of PHP's own expressions, such as `time() + 60` and `(int)
+ * $row['uid']`: their ranges are in the text and checked at run time. What methods return has its
+ * exact range.
+ *
  * Not cloneable, not serializable.
  *
  * @phpstan-type DueRun array{
@@ -29,11 +33,11 @@
  *     wokenUp: bool
  * }
  * @phpstan-type WakeUp array{
- *     table: non-empty-string,
- *     queue: non-empty-string,
- *     body: non-empty-string,
+ *     table: string,
+ *     queue: string,
+ *     body: string,
  *     headers: string,
- *     placeholder: non-empty-string
+ *     placeholder: string
  * }
  * @phpstan-type ConnectionArray array{
  *     driver?: 'mysqli'|'pdo_mysql',
@@ -52,14 +56,14 @@
  *     ...
  * }
  * @phpstan-type Options array{
- *     table?: non-empty-string,
+ *     table?: string,
  *     clock?: 'caller'|'database',
- *     connectTimeoutMs?: positive-int,
- *     queryTimeoutMs?: positive-int,
- *     maxRequeues?: int<0, max>,
- *     backoffBaseMs?: int<0, max>,
- *     backoffCapMs?: int<0, max>,
- *     jitter?: float
+ *     connectTimeoutMs?: int,
+ *     queryTimeoutMs?: int,
+ *     maxRequeues?: int,
+ *     backoffBaseMs?: int,
+ *     backoffCapMs?: int,
+ *     jitter?: float|int
  * }
  */
 final class NrLlmRuntime
@@ -82,7 +86,7 @@ final class NrLlmRuntime
     /**
      * Checks and stores the settings. Sends nothing: the first call that needs the server connects.
      *
-     * @param ConnectionArray|non-empty-string $connection TYPO3's connection array, or a URL
+     * @param ConnectionArray|string $connection TYPO3's connection array, or a URL
      *     `mysql://user:pass@host:port/db?socket=…`. Empty strings count as absent. A `unix_socket`
      *     is used with an empty host or `localhost`, as PHP's drivers do. TLS is requested in the
      *     spelling of the named driver: `ssl_ca`, `ssl_cert`, `ssl_key` at the top level for
@@ -107,10 +111,10 @@ final class NrLlmRuntime
     /**
      * Claims a queued run: it becomes running, owned by `$claimedBy` until `$leaseExpires`.
      *
-     * @param positive-int $runUid the run's uid
-     * @param non-empty-string $claimedBy the owner, 1 to 64 characters, unique to this process (see
-     *     {@see identity()})
-     * @param positive-int $leaseExpires when the lease expires, in unix seconds
+     * @param int $runUid the run's uid, at least 1
+     * @param string $claimedBy the owner, 1 to 64 characters, unique to this process (see {@see
+     *     identity()})
+     * @param int $leaseExpires when the lease expires, in unix seconds
      *
      * @return bool false when another worker has the run, it was cancelled, or it does not exist
      *
@@ -128,9 +132,9 @@ final class NrLlmRuntime
     /**
      * Renews the lease of a running run. A renewal that changes no value is still a renewal.
      *
-     * @param positive-int $runUid the run's uid
-     * @param non-empty-string $claimedBy the owner, compared byte by byte
-     * @param positive-int $leaseExpires when the lease expires from now on, in unix seconds
+     * @param int $runUid the run's uid, at least 1
+     * @param string $claimedBy the owner, compared byte by byte, 1 to 64 characters
+     * @param int $leaseExpires when the lease expires from now on, in unix seconds
      *
      * @return bool false when the lease is lost ({@see leaseState()} reports how)
      *
@@ -151,11 +155,11 @@ final class NrLlmRuntime
      *
      * Only `non_idempotent_write` forbids another attempt.
      *
-     * @param positive-int $runUid the run's uid
-     * @param non-empty-string $claimedBy the owner, compared byte by byte
+     * @param int $runUid the run's uid, at least 1
+     * @param string $claimedBy the owner, compared byte by byte, 1 to 64 characters
      * @param string $effect `''`, `read_only`, `idempotent_write`, `non_idempotent_write`, or
      *     another effect of at most 32 characters
-     * @param positive-int $leaseExpires when the lease expires from now on, in unix seconds
+     * @param int $leaseExpires when the lease expires from now on, in unix seconds
      *
      * @return bool false when the lease is lost: the tool must not run
      *
@@ -178,8 +182,8 @@ final class NrLlmRuntime
      * Puts the caller's own run back on the queue. Checks neither the retry budget nor the write
      * fence: the caller has decided. {@see recoverFailure()} decides by itself.
      *
-     * @param positive-int $runUid the run's uid
-     * @param non-empty-string $claimedBy the owner, compared byte by byte
+     * @param int $runUid the run's uid, at least 1
+     * @param string $claimedBy the owner, compared byte by byte, 1 to 64 characters
      *
      * @return bool false when the lease is lost
      *
@@ -199,9 +203,9 @@ final class NrLlmRuntime
      * Puts a stale run back on the queue. Checks neither the retry budget nor the write fence: the
      * caller has decided. {@see reap()} decides by itself.
      *
-     * @param positive-int $runUid the run's uid
-     * @param int<0, max> $now the time at which the lease must have expired, in unix seconds. 0
-     *     matches no run
+     * @param int $runUid the run's uid, at least 1
+     * @param int $now the time at which the lease must have expired, in unix seconds. 0 matches no
+     *     run
      *
      * @return bool false when the run is not stale, or no longer
      *
@@ -220,9 +224,9 @@ final class NrLlmRuntime
     /**
      * Dead-letters a stale run: stores `$terminationReason` and clears both payloads and the lease.
      *
-     * @param positive-int $runUid the run's uid
-     * @param int<0, max> $now the time at which the lease must have expired, in unix seconds. 0
-     *     matches no run
+     * @param int $runUid the run's uid, at least 1
+     * @param int $now the time at which the lease must have expired, in unix seconds. 0 matches no
+     *     run
      * @param string $terminationReason at most 32 characters: `retries_exhausted`, `not_retryable`,
      *     …
      *
@@ -245,8 +249,8 @@ final class NrLlmRuntime
      *
      * For reports and logs. A write such as {@see renewLease()} decides by its own guard.
      *
-     * @param positive-int $runUid the run's uid
-     * @param non-empty-string $claimedBy the owner, compared byte by byte
+     * @param int $runUid the run's uid, at least 1
+     * @param string $claimedBy the owner, compared byte by byte, 1 to 64 characters
      *
      * @return 'held'|'taken'|'requeued'|'waiting'|'cancelled'|'completed'|'failed'|'gone'|'other'
      *     `held` also when the lease has expired and no other worker has the run; `taken`: running
@@ -268,13 +272,13 @@ final class NrLlmRuntime
      *
      * Keep the result in a variable: an unused result is destroyed at once, and the heartbeat ends.
      *
-     * @param positive-int $runUid the run's uid
-     * @param non-empty-string $claimedBy the owner, compared byte by byte
-     * @param int<2, max> $leaseSeconds how long each heartbeat extends the lease, in seconds
+     * @param int $runUid the run's uid, at least 1
+     * @param string $claimedBy the owner, compared byte by byte, 1 to 64 characters
+     * @param int $leaseSeconds how long each heartbeat extends the lease, in seconds, at least 2
      * @param array{
-     *     everyMs?: positive-int,
-     *     maxSilentSeconds?: positive-int,
-     *     maxSeconds?: positive-int,
+     *     everyMs?: int,
+     *     maxSilentSeconds?: int,
+     *     maxSeconds?: int,
      *     interruptOnLoss?: bool
      * } $options `everyMs`: the interval of the heartbeats (default: a third of the lease; 100 to
      *     half the lease); `maxSilentSeconds`: renewal pauses after so long without a {@see
@@ -313,8 +317,8 @@ final class NrLlmRuntime
      * Recovers the caller's run after a failure, in one guarded transaction: requeues it with
      * backoff when another attempt may help and is allowed, else dead-letters it.
      *
-     * @param positive-int $runUid the run's uid
-     * @param non-empty-string $claimedBy the owner, compared byte by byte
+     * @param int $runUid the run's uid, at least 1
+     * @param string $claimedBy the owner, compared byte by byte, 1 to 64 characters
      * @param Throwable $error the error that ended the attempt
      * @param WakeUp|null $wakeUp the wake-up, written with the requeue. Without it the caller
      *     notifies a worker after {@see NrLlmRecovery::delayMs()}
@@ -339,13 +343,13 @@ final class NrLlmRuntime
      * fence, a missing request or the retry budget forbids another attempt. Never waits for a live
      * worker and never blocks one. Several reapers may run at once and share the work.
      *
-     * @param positive-int $limit the maximum number of runs handled (requeued and dead-lettered)
-     * @param int<0, max>|null $now the time at which a lease must have expired, in unix seconds.
-     *     null: now. 0 matches no run
+     * @param int $limit at least 1: the maximum number of runs handled (requeued and dead-lettered)
+     * @param int|null $now the time at which a lease must have expired, in unix seconds. null: now.
+     *     0 matches no run
      * @param array{
      *     dryRun?: bool,
-     *     only?: list<positive-int>,
-     *     except?: list<positive-int>,
+     *     only?: list<int>,
+     *     except?: list<int>,
      *     wakeUp?: WakeUp|null
      * } $options `dryRun`: report and change nothing; `only`: handle no other uid; `except`: leave
      *     these uids alone; `wakeUp`: the wake-up, written with each requeue
@@ -365,8 +369,8 @@ final class NrLlmRuntime
      * Ends a run as failed (`provider_failed`) when its wake-up could not be sent and no worker has
      * claimed it since.
      *
-     * @param positive-int $runUid the run's uid
-     * @param int<0, max> $requeueCount the count that the requeue wrote; 0 for a first dispatch
+     * @param int $runUid the run's uid, at least 1
+     * @param int $requeueCount the count that the requeue wrote; 0 for a first dispatch
      * @param Throwable $error why the wake-up could not be sent. Its class is stored
      *
      * @return bool false when a worker has claimed the run, or it has changed otherwise
@@ -388,9 +392,9 @@ final class NrLlmRuntime
      * time, also to several callers at once. With `$wakeUp`, a run whose uuid does not fit into the
      * message is left to a call without it.
      *
-     * @param int<0, max> $olderThanSeconds how long after its backoff a run counts as stranded
-     * @param positive-int $limit the maximum number of runs
-     * @param int<0, max>|null $now the time to evaluate and mark by, in unix seconds. null: now
+     * @param int $olderThanSeconds how long after its backoff a run counts as stranded
+     * @param int $limit at least 1: the maximum number of runs
+     * @param int|null $now the time to evaluate and mark by, in unix seconds. null: now
      * @param WakeUp|null $wakeUp the wake-up, written in the same transaction. Without it the
      *     caller notifies the workers
      *
@@ -414,8 +418,8 @@ final class NrLlmRuntime
      * Returns queued runs with a stored request whose backoff is over, oldest first, for workers
      * without a message bus. Claims nothing: {@see claimQueued()} decides.
      *
-     * @param positive-int $limit the maximum number of runs
-     * @param int<0, max>|null $now the time to evaluate by, in unix seconds. null: now
+     * @param int $limit at least 1: the maximum number of runs
+     * @param int|null $now the time to evaluate by, in unix seconds. null: now
      *
      * @return list<DueRun>
      *
@@ -433,7 +437,7 @@ final class NrLlmRuntime
      * Cancels a run that is not terminal: keeps its totals, clears both payloads and the lease.
      * Does not authorise: the caller does.
      *
-     * @param non-empty-string $uuid the run's uuid, at most 36 characters
+     * @param string $uuid the run's uuid, at most 36 characters
      *
      * @return bool false when the run is terminal or does not exist
      *
@@ -451,8 +455,8 @@ final class NrLlmRuntime
     /**
      * Returns the state of the table and of the connection, for monitoring.
      *
-     * @param int<0, max>|null $now the time to evaluate by, in unix seconds. null: now
-     * @param int<0, max>|null $since count only runs created since then, in unix seconds. null: all
+     * @param int|null $now the time to evaluate by, in unix seconds. null: now
+     * @param int|null $since count only runs created since then, in unix seconds. null: all
      *
      * @return array{
      *     counts: array<string, int>,
@@ -486,7 +490,7 @@ final class NrLlmRuntime
      * `<segment>:<host>:<pid>:<nonce>`, at most 64 bytes. It is the same for a segment within a
      * process, and another after a fork.
      *
-     * @param non-empty-string $segment what the process does, 1 to 24 bytes: `worker`, for example
+     * @param string $segment what the process does, 1 to 24 bytes: `worker`, for example
      *
      * @return non-empty-string
      *
@@ -501,7 +505,7 @@ final class NrLlmRuntime
      * Returns the backoff before the next attempt of a run that has been requeued `$requeueCount`
      * times, in milliseconds, without jitter: min(30 000 × 2^n, 600 000), exact for any n.
      *
-     * @param int<0, max> $requeueCount how often the run has been requeued
+     * @param int $requeueCount how often the run has been requeued
      *
      * @return int<0, max>
      *

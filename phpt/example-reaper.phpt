@@ -1,5 +1,5 @@
 --TEST--
-The reaper of the README: settles stale runs, finds stranded ones, and leaves live ones alone
+The example reaper: takes back stale runs, finds stranded ones, leaves live ones alone
 --EXTENSIONS--
 nrllm_runtime
 mysqli
