@@ -7,6 +7,6 @@
 declare(strict_types=1);
 
 require_once __DIR__ . '/autoload.php';
-foreach ([...glob(__DIR__ . '/src/*.php'), ...glob(__DIR__ . '/src/Ffi/*.php')] as $file) {
+foreach ([...glob(__DIR__ . '/src/*.php') ?: [], ...glob(__DIR__ . '/src/Ffi/*.php') ?: []] as $file) {
     require_once $file;
 }

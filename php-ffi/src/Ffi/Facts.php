@@ -35,8 +35,8 @@ final class Facts
     /** @return array{int, ?int} */
     private static function gather(Throwable $error): array
     {
-        self::$taxonomy ??= Call::json('nrllm_failure_types');
-        ['types' => $types, 'fallbackChain' => $chain, 'maxChain' => $limit] = self::$taxonomy;
+        $taxonomy = self::$taxonomy ??= Call::json('nrllm_failure_types');
+        ['types' => $types, 'fallbackChain' => $chain, 'maxChain' => $limit] = $taxonomy;
         for ($followed = 0; $followed <= $limit; $followed++) {
             $type = self::type($error, $types);
             if ($type !== $chain) {
