@@ -15,7 +15,7 @@ use mysql_async::{Conn, OptsBuilder};
 use nrllm_runtime::config::connection::{ConnectionSettings, Defaults};
 use nrllm_runtime::config::options::Options;
 use nrllm_runtime::config::value::{Input, Key};
-use nrllm_runtime::db::session::Session;
+use nrllm_runtime::db::Session;
 use nrllm_runtime::ops::mark_pending_effect::mark_pending_effect;
 use nrllm_runtime::ops::renew_lease::renew_lease;
 use nrllm_runtime::ops::sql::Context;

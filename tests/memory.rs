@@ -16,7 +16,7 @@ use std::sync::Arc;
 use nrllm_runtime::config::connection::{ConnectionSettings, Defaults};
 use nrllm_runtime::config::options::Options;
 use nrllm_runtime::config::value::{Input, Key};
-use nrllm_runtime::db::session::Session;
+use nrllm_runtime::db::Session;
 use nrllm_runtime::ops::reap::{Request, reap};
 use nrllm_runtime::ops::sql::Context;
 use support::database::{Database, Run};

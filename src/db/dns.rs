@@ -97,7 +97,7 @@ impl Resolver {
         limit: Duration,
     ) -> Result<Vec<IpAddr>> {
         let answer = self.ask(host).map_err(|error| {
-            Error::connection(format!("cannot start a thread to resolve {host}: {error}"))
+            Error::resource(format!("cannot start a thread to resolve {host}: {error}"))
         })?;
         match tokio::time::timeout(limit, answer).await {
             Ok(Ok(Ok(addresses))) if !addresses.is_empty() => Ok(addresses),

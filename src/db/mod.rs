@@ -1,11 +1,28 @@
 //! One connection with the server: opening it, its own settings, time limits, replies, and what is known of the server and its tables.
+//!
+//! [`session`] holds the connection and what is known; [`connect`] opens it; [`execute`] sends every statement; [`transaction`], [`retry`]
+//! and [`catalogue`] build on that.
 
+mod catalogue;
+mod connect;
 mod deadline;
 pub mod dns;
+mod execute;
 pub(crate) mod query_cache;
+mod reply;
+mod retry;
 pub(crate) mod row;
 pub mod schema;
 pub mod server;
 pub mod session;
+mod settings;
 mod socket_wait;
 mod statement_cache;
+mod time_limits;
+mod transaction;
+
+pub(crate) use catalogue::has_lease_key;
+pub(crate) use execute::params;
+pub use reply::Reply;
+pub(crate) use retry::{ATTEMPTS, idempotent, pause};
+pub use session::Session;

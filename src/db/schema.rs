@@ -1,9 +1,8 @@
-//! What the run table has, asked once a connection: releases of nr_llm and sites differ in columns and character sets.
+//! What a table has, as plain data: releases of nr_llm and sites differ in columns and character sets.
 
-use mysql_async::{Params, Row};
+use mysql_async::Row;
 
-use super::row::{bytes, optional_text, text};
-use super::session::{Session, params};
+use super::row::{optional_text, text};
 use crate::config::options::TableName;
 use crate::domain::validate::ArgumentError;
 use crate::error::{Error, Result};
@@ -66,28 +65,10 @@ pub struct TableSchema {
 }
 
 impl TableSchema {
-    /// Asks the server.
-    pub(crate) async fn read(session: &mut Session, table: &TableName) -> Result<Self> {
-        let sql = "SELECT COLUMN_NAME, CHARACTER_SET_NAME FROM information_schema.COLUMNS \
-                   WHERE TABLE_SCHEMA = COALESCE(?, DATABASE()) AND TABLE_NAME = ?";
-        let rows = session.query(sql, params![table.schema(), table.name()]).await?;
-        if rows.is_empty() {
-            return Err(Self::why_unreadable(session, table).await);
-        }
+    /// The schema of a table, from the rows of the catalogue: name and character set of each column.
+    pub(super) fn from_rows(table: &TableName, rows: Vec<Row>) -> Result<Self> {
         let columns = rows.into_iter().map(column).collect::<Result<_>>()?;
         Ok(Self { table: table.quoted().to_owned(), columns })
-    }
-
-    /// The catalogue shows nothing: the server's own words tell whether the table is missing or hidden.
-    async fn why_unreadable(session: &mut Session, table: &TableName) -> Error {
-        let sql = format!("SELECT 1 FROM {} LIMIT 0", table.quoted());
-        match session.query(&sql, Params::Empty).await {
-            Err(error) => error,
-            Ok(_) => Error::configuration(format!(
-                "the columns of {} cannot be read from information_schema",
-                table.quoted()
-            )),
-        }
     }
 
     /// Is there such a column?
@@ -163,20 +144,6 @@ fn column(mut row: Row) -> Result<Column> {
         name: text(&mut row, 0)?,
         charset: optional_text(&mut row, 1)?.map(|name| Charset::parse(&name)),
     })
-}
-
-/// Does the table have an index that begins with (status, `lease_expires`)? Asked by the status report only.
-pub(crate) async fn has_lease_key(session: &mut Session, table: &TableName) -> Result<bool> {
-    let sql = "SELECT INDEX_NAME, GROUP_CONCAT(COLUMN_NAME ORDER BY SEQ_IN_INDEX SEPARATOR ',') FROM information_schema.STATISTICS \
-               WHERE TABLE_SCHEMA = COALESCE(?, DATABASE()) AND TABLE_NAME = ? GROUP BY INDEX_NAME";
-    let rows = session.query(sql, params![table.schema(), table.name()]).await?;
-    for mut row in rows {
-        let columns = bytes(&mut row, 1)?.to_ascii_lowercase();
-        if columns == b"status,lease_expires" || columns.starts_with(b"status,lease_expires,") {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 #[cfg(test)]

@@ -29,6 +29,8 @@ pub enum NrllmStatus {
     Internal = 7,
     /// An option of the wrong type. Nothing was sent to the server.
     Type = 8,
+    /// The process has no thread, descriptor or memory left.
+    Resource = 9,
 }
 
 /// What went wrong. Owned by whoever made the call, freed with `nrllm_error_free()`. Never holds a password.
@@ -48,6 +50,8 @@ impl From<Kind> for NrllmStatus {
             Kind::Query => Self::Query,
             Kind::LeaseLost => Self::LeaseLost,
             Kind::RunCancelled => Self::RunCancelled,
+            Kind::Resource => Self::Resource,
+            Kind::Internal => Self::Internal,
         }
     }
 }
@@ -169,6 +173,8 @@ mod tests {
             (Kind::Query, NrllmStatus::Query),
             (Kind::LeaseLost, NrllmStatus::LeaseLost),
             (Kind::RunCancelled, NrllmStatus::RunCancelled),
+            (Kind::Resource, NrllmStatus::Resource),
+            (Kind::Internal, NrllmStatus::Internal),
         ];
         for (kind, status) in kinds {
             let error = Error::new(kind, "what happened\0 and more").with_code(1146);

@@ -14,7 +14,7 @@ use super::view::{QueuedView, RecoveryView, ReportView, StatusView};
 use crate::config::connection::{ConnectionSettings, Defaults};
 use crate::config::options::Options;
 use crate::config::value::Input;
-use crate::db::session::Session;
+use crate::db::Session;
 use crate::domain::failure::error_class;
 use crate::domain::validate::{self, ArgumentError};
 use crate::error::Result;

@@ -21,7 +21,7 @@ use super::options::KeepOptions;
 use super::schedule::{LEAST_TIME, Limit, Next, Schedule, least_time, time_for};
 use crate::config::connection::ConnectionSettings;
 use crate::config::options::{Options, Timeouts};
-use crate::db::session::Session;
+use crate::db::Session;
 use crate::error::{Error, Result};
 use crate::ops::heartbeat::{Beat, End, beat};
 use crate::process::clock::{self, SECOND};
@@ -177,7 +177,7 @@ impl Registry {
             }
         })
         .map_err(|error| {
-            Error::connection(format!("cannot start the keeper's thread: {error}; check the limits of processes and memory"))
+            Error::resource(format!("cannot start the keeper's thread: {error}; check the limits of processes and memory"))
         })?;
         self.thread = Some(Thread { shared, handle });
         Ok(())

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use crate::db::server::{Locking, ServerCapabilities};
-use crate::db::session::{ATTEMPTS, Session, pause};
-use crate::error::{Error, Fate, Result};
+use crate::db::{ATTEMPTS, Session, pause};
+use crate::error::{Error, Fate, Result, code};
 
 /// How many candidates are looked at, in limits.
 pub(crate) const EXAMINED_PER_LIMIT: u64 = 10;
@@ -77,7 +77,7 @@ impl RetryBudget {
             return true;
         }
         // A server, or a proxy, that does not know how to pass over locked rows.
-        if error.code == 1064 && session.degrade_locking() {
+        if error.code == code::PARSE && session.degrade_locking() {
             return true;
         }
         if error.is_transient() && !error.waited() && *tries < ATTEMPTS {

@@ -4,7 +4,7 @@
 
 use super::confirm::{self, Statement};
 use super::sql::{Context, OWNED};
-use crate::db::session::{Session, params};
+use crate::db::{Session, params};
 use crate::error::Result;
 
 const COLUMNS: &[&str] = &["uid", "status", "claimed_by", "lease_expires", "started_at", "tstamp"];

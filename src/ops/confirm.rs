@@ -2,8 +2,8 @@
 
 use mysql_async::Params;
 
+use crate::db::Session;
 use crate::db::row::flag;
-use crate::db::session::Session;
 use crate::error::{Error, Kind, Result};
 
 /// What became of a guarded write.
@@ -95,11 +95,10 @@ async fn look(session: &mut Session, read_back: &Statement) -> Result<Look> {
 pub(crate) fn unknown(first: &Error, second: &Error) -> Error {
     Error {
         kind: Kind::Connection,
-        code: first.code,
         message: format!(
             "{}; whether the write took effect is unknown, since it could not be read back ({}). The row tells: see NrLlmRuntime::leaseState()",
             first.message, second.message
         ),
-        fate: first.fate,
+        ..first.clone()
     }
 }

@@ -6,7 +6,7 @@
 use super::confirm::{self, Statement};
 use super::requeue::stale_guard;
 use super::sql::Context;
-use crate::db::session::{Session, params};
+use crate::db::{Session, params};
 use crate::error::Result;
 
 pub(crate) const COLUMNS: &[&str] = &[

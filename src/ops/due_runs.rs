@@ -7,7 +7,7 @@ use super::outbox::UUID;
 use super::sql::Context;
 use crate::db::row::{count, signed, text, unsigned};
 use crate::db::schema::TableSchema;
-use crate::db::session::{Session, idempotent};
+use crate::db::{Session, idempotent};
 use crate::error::Result;
 
 /// The columns that tell when a queued run is due.

@@ -6,7 +6,7 @@
 use super::confirm::{self, Statement};
 use super::dead_letter_stale::{COLUMNS, RELEASED};
 use super::sql::Context;
-use crate::db::session::{Session, params};
+use crate::db::{Session, params};
 use crate::error::Result;
 
 /// Settles a requeued run whose wake-up failed. False: a worker has it already, or it moved on; it is left alone.

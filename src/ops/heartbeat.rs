@@ -6,7 +6,7 @@ use super::lease_state::{LeaseState, of_row};
 use super::renew_lease::{COLUMNS, is_held};
 use super::sql::{Context, OWNED};
 use crate::config::options::Options;
-use crate::db::session::{Session, idempotent, params};
+use crate::db::{Session, idempotent, params};
 use crate::domain::validate::MAX_U32;
 use crate::error::{Error, Result};
 

@@ -4,7 +4,7 @@ use mysql_async::Row;
 
 use super::sql::{Context, OWNED};
 use crate::db::row::{flag, text};
-use crate::db::session::{Session, idempotent, params};
+use crate::db::{Session, idempotent, params};
 use crate::domain::status::Status;
 use crate::error::Result;
 

@@ -6,7 +6,7 @@
 use super::renew_lease::is_held;
 use super::sql::{Context, OWNED};
 use crate::db::schema::TableSchema;
-use crate::db::session::{Session, idempotent, params};
+use crate::db::{Session, idempotent, params};
 use crate::error::Result;
 
 const COLUMNS: &[&str] =

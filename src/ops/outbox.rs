@@ -9,8 +9,8 @@ use super::sql::Context;
 use crate::config::options::TableName;
 use crate::config::value::{Input, Key};
 use crate::db::row::{flag, text};
-use crate::db::session::{Session, params};
-use crate::error::{Error, Result};
+use crate::db::{Session, params};
+use crate::error::{Error, Result, code};
 
 /// What is written to wake a worker: a serialised envelope for a placeholder in place of a run's uuid.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,12 +119,12 @@ pub(crate) async fn check(
     }
     let name = wake_up.table.quoted();
     let facts = session.table(&wake_up.table).await.map_err(|error| match error.code {
-        1146 | 1051 | 1049 => Error::configuration(format!(
+        code::NO_SUCH_TABLE | code::BAD_TABLE | code::BAD_DB => Error::configuration(format!(
             "wakeUp['table']: there is no table {name}; it has to be the doctrine transport's table, in the run's own database"
         ))
         .with_code(error.code),
-        1046 => {
-            Error::configuration(format!("wakeUp['table']: {name} names no database, and the connection has no dbname")).with_code(1046)
+        code::NO_DB => {
+            Error::configuration(format!("wakeUp['table']: {name} names no database, and the connection has no dbname")).with_code(code::NO_DB)
         }
         _ => error,
     })?;
@@ -243,7 +243,7 @@ pub(crate) async fn insert(
     let reply =
         session.execute(&sql, Params::Positional(values)).await.map_err(|error| {
             match error.code {
-                1205 => Error {
+                code::LOCK_WAIT_TIMEOUT => Error {
                     message: format!(
                         "the message table {}: {}",
                         wake_up.table.quoted(),

@@ -14,7 +14,7 @@ use super::requeue;
 use super::sql::{Context, HAS_REQUEST, OWNED};
 use crate::db::row::{bytes, count, flag, text};
 use crate::db::schema::TableSchema;
-use crate::db::session::{ATTEMPTS, Session, idempotent, params, pause};
+use crate::db::{ATTEMPTS, Session, idempotent, params, pause};
 use crate::domain::decision::{self, Decision, Facts};
 use crate::domain::failure::Failure;
 use crate::domain::status::{Reason, Status};

@@ -5,7 +5,7 @@
 use super::sql::{Context, OWNED};
 use crate::db::row::flag;
 use crate::db::schema::TableSchema;
-use crate::db::session::{Reply, Session, idempotent, params};
+use crate::db::{Reply, Session, idempotent, params};
 use crate::error::Result;
 
 pub(crate) const COLUMNS: &[&str] = &["uid", "status", "claimed_by", "lease_expires", "tstamp"];

@@ -10,7 +10,7 @@ use super::confirm::{self, Statement};
 use super::sql::{Context, OWNED};
 use crate::db::row::count;
 use crate::db::schema::TableSchema;
-use crate::db::session::{Session, idempotent};
+use crate::db::{Session, idempotent};
 use crate::error::Result;
 
 pub(crate) const COLUMNS: &[&str] =

@@ -4,9 +4,9 @@ use mysql_async::Params;
 
 use super::due_runs;
 use super::sql::{Context, HAS_REQUEST, unix_time_ms};
+use crate::db::has_lease_key;
 use crate::db::row::{optional_signed, signed, text, unsigned};
-use crate::db::schema::has_lease_key;
-use crate::db::session::{Session, idempotent};
+use crate::db::{Session, idempotent};
 use crate::domain::status::Status;
 use crate::error::Result;
 

@@ -16,7 +16,7 @@ use super::outbox::{self, Available, FITTING, UUID, WakeUp, Written};
 use super::sql::{Context, uid_list};
 use crate::db::row::{count, signed, text, unsigned};
 use crate::db::server::Locking;
-use crate::db::session::{Session, idempotent};
+use crate::db::{Session, idempotent};
 use crate::error::{Error, Result};
 
 /// What a sweep is asked to do.
@@ -312,7 +312,7 @@ impl Sweep<'_> {
                 "{} runs were locked, but {matched} matched the write; the chunk was taken back",
                 uids.len()
             );
-            return Err(Error::connection(message).with_code(1020));
+            return Err(Error::overtaken(message));
         }
         if let Some(wake_up) = &self.request.wake_up {
             let inserted =

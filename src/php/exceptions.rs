@@ -90,6 +90,7 @@ fn class_of(kind: Kind) -> &'static ClassEntry {
         Kind::Query => &QUERY,
         Kind::LeaseLost => &LEASE_LOST,
         Kind::RunCancelled => &RUN_CANCELLED,
+        Kind::Resource | Kind::Internal => &BASE,
     };
     entry.get().unwrap_or_else(ce::exception)
 }

@@ -20,7 +20,7 @@ use super::report::NrLlmReapReport;
 use super::throwable;
 use crate::config::connection::ConnectionSettings;
 use crate::config::options::Options;
-use crate::db::session::Session;
+use crate::db::Session;
 use crate::domain::{LEASE_SECONDS, MAX_REQUEUES, backoff, validate};
 use crate::error::Result;
 use crate::keeper::options::KeepOptions;

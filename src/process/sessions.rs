@@ -11,8 +11,8 @@ use super::fork::PerProcess;
 use super::signals::start_masked;
 use crate::config::connection::ConnectionSettings;
 use crate::config::options::Timeouts;
+use crate::db::Session;
 use crate::db::dns::Resolver;
-use crate::db::session::Session;
 use crate::error::{Error, Fate, Result};
 
 /// How long an orderly goodbye may take. It is one small packet into a socket's buffer: no reply is waited for.
@@ -83,7 +83,7 @@ fn slot(key: &Key) -> Result<Arc<Slot>> {
 pub(crate) fn new_runtime() -> Result<Runtime> {
     Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(1).build().map_err(
         |error| {
-            Error::connection(format!(
+            Error::resource(format!(
                 "cannot set up the event loop: {error}; check the limit of open files"
             ))
         },

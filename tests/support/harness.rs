@@ -6,7 +6,7 @@ use std::time::Duration;
 use nrllm_runtime::config::connection::{ConnectionSettings, Defaults};
 use nrllm_runtime::config::options::Options;
 use nrllm_runtime::config::value::{Input, Key};
-use nrllm_runtime::db::session::Session;
+use nrllm_runtime::db::Session;
 use nrllm_runtime::domain::failure::{Classification, Failure, FailureClass};
 use nrllm_runtime::domain::validate;
 use nrllm_runtime::error::{Error, Kind, Result};

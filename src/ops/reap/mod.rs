@@ -11,7 +11,7 @@ use mysql_async::Params;
 
 use crate::db::row::{bytes, count, flag, signed, text, unsigned};
 use crate::db::schema::TableSchema;
-use crate::db::session::{Session, idempotent};
+use crate::db::{Session, idempotent};
 use crate::domain::decision::{self, Decision, Facts};
 use crate::domain::status::{Reason, Status};
 use crate::error::{Error, Result};
@@ -581,10 +581,9 @@ impl Reaper<'_> {
     /// and takes the whole chunk back.
     async fn write(&self, session: &mut Session, sql: &str, rows: usize) -> Result<()> {
         match session.execute(sql, Params::Empty).await?.matched {
-            Some(matched) if matched != rows as u64 => Err(Error::connection(format!(
+            Some(matched) if matched != rows as u64 => Err(Error::overtaken(format!(
                 "{rows} runs were locked, but {matched} matched the write; the chunk was taken back"
-            ))
-            .with_code(1020)),
+            ))),
             _ => Ok(()),
         }
     }

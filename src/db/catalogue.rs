@@ -1,0 +1,64 @@
+//! Questions to the server's catalogue: the columns and keys of a table.
+
+use std::sync::Arc;
+
+use mysql_async::Params;
+
+use super::execute::params;
+use super::row::bytes;
+use super::schema::TableSchema;
+use super::session::Session;
+use crate::config::options::TableName;
+use crate::error::{Error, Result};
+
+impl Session {
+    /// Returns what a table has. Asks the server once per connection, and again after the errors 1054 and 1146.
+    ///
+    /// # Errors
+    ///
+    /// A connection error, or a configuration error when the table does not exist.
+    pub async fn table(&mut self, table: &TableName) -> Result<Arc<TableSchema>> {
+        if let Some(schema) = self.known_table(table) {
+            return Ok(schema);
+        }
+        let schema = Arc::new(Box::pin(self.read_table(table)).await?);
+        self.remember_table(table, &schema);
+        Ok(schema)
+    }
+
+    async fn read_table(&mut self, table: &TableName) -> Result<TableSchema> {
+        let sql = "SELECT COLUMN_NAME, CHARACTER_SET_NAME FROM information_schema.COLUMNS \
+                   WHERE TABLE_SCHEMA = COALESCE(?, DATABASE()) AND TABLE_NAME = ?";
+        let rows = self.query(sql, params![table.schema(), table.name()]).await?;
+        if rows.is_empty() {
+            return Err(self.why_unreadable(table).await);
+        }
+        TableSchema::from_rows(table, rows)
+    }
+
+    /// The catalogue shows nothing: the server's own words tell whether the table is missing or hidden.
+    async fn why_unreadable(&mut self, table: &TableName) -> Error {
+        let sql = format!("SELECT 1 FROM {} LIMIT 0", table.quoted());
+        match self.query(&sql, Params::Empty).await {
+            Err(error) => error,
+            Ok(_) => Error::configuration(format!(
+                "the columns of {} cannot be read from information_schema",
+                table.quoted()
+            )),
+        }
+    }
+}
+
+/// Does the table have an index that begins with (status, `lease_expires`)? Asked by the status report only.
+pub(crate) async fn has_lease_key(session: &mut Session, table: &TableName) -> Result<bool> {
+    let sql = "SELECT INDEX_NAME, GROUP_CONCAT(COLUMN_NAME ORDER BY SEQ_IN_INDEX SEPARATOR ',') FROM information_schema.STATISTICS \
+               WHERE TABLE_SCHEMA = COALESCE(?, DATABASE()) AND TABLE_NAME = ? GROUP BY INDEX_NAME";
+    let rows = session.query(sql, params![table.schema(), table.name()]).await?;
+    for mut row in rows {
+        let columns = bytes(&mut row, 1)?.to_ascii_lowercase();
+        if columns == b"status,lease_expires" || columns.starts_with(b"status,lease_expires,") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,164 @@
+//! Opening a connection: the driver's options, the questions about the server, and the session's own settings.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{ClientIdentity, Conn, OptsBuilder, SslOpts};
+
+use super::deadline::StatementDeadline;
+use super::execute::{Failure, bounded, words};
+use super::query_cache::QueryCache;
+use super::server::ServerCapabilities;
+use super::session::{Live, Session};
+use super::settings::session_settings;
+use super::socket_wait::Waiting;
+use super::statement_cache::StatementCache;
+use crate::config::connection::Endpoint;
+use crate::error::{Error, Kind, Result, code, kind_of_io, server_error};
+
+impl Session {
+    pub(super) async fn open(&self) -> Result<Live> {
+        let started = Instant::now();
+        let opts = self.connect_options().await?;
+        let rest =
+            self.timeouts.connect.saturating_sub(started.elapsed()).max(Duration::from_millis(1));
+        let endpoint = &self.settings.endpoint;
+        let outcome = bounded(rest, async {
+            let mut conn = Conn::new(opts).await?;
+            let variables: Vec<(String, String)> = conn
+                .query(
+                    "SHOW VARIABLES WHERE Variable_name IN ('version', 'log_bin', 'binlog_format', 'tx_isolation', \
+                     'transaction_isolation', 'wsrep_on')",
+                )
+                .await?;
+            let server = ServerCapabilities::from_variables(&variables);
+            let limits = server.limits(self.timeouts.query);
+            conn.query_drop(session_settings(&server, limits)).await?;
+            Ok(Live {
+                conn,
+                alarm: StatementDeadline::new(),
+                waiting: Waiting::new(matches!(self.settings.endpoint, Endpoint::Socket(_)), self.alone),
+                server,
+                limits,
+                tables: Vec::new(),
+                queries: QueryCache::default(),
+                statements: StatementCache::default(),
+                outboxes: Vec::new(),
+                in_transaction: false,
+                awaits_the_cluster: false,
+            })
+        })
+        .await;
+        outcome.map_err(|failure| match failure {
+            Failure::TimedOut => Error::connection(format!(
+                "cannot connect to {endpoint} within {} ms; check that the server runs and answers, or raise connectTimeoutMs",
+                self.timeouts.connect.as_millis()
+            )),
+            Failure::Driver(error) => connect_error(endpoint, error),
+        })
+    }
+
+    async fn connect_options(&self) -> Result<OptsBuilder> {
+        let settings = &self.settings;
+        let mut opts = OptsBuilder::default()
+            .user(Some(settings.user.as_str()))
+            .pass(Some(settings.password()))
+            .db_name(Some(settings.dbname.as_str()).filter(|name| !name.is_empty()))
+            .prefer_socket(false)
+            .tcp_nodelay(true)
+            .tcp_keepalive(Some(Duration::from_secs(60)))
+            // Asked for otherwise at every connect; statements and rows here are small.
+            .max_allowed_packet(Some(16 * 1024 * 1024))
+            .wait_timeout(Some(28_800))
+            // They are kept in `StatementCache`.
+            .stmt_cache_size(0);
+        match &settings.endpoint {
+            Endpoint::Socket(path) => {
+                let path = path.to_str().ok_or_else(|| {
+                    Error::configuration("connection setting unix_socket must be UTF-8")
+                })?;
+                opts = opts.socket(Some(path));
+            }
+            Endpoint::Tcp { host, port } => {
+                let addresses = match settings.endpoint.literal_address() {
+                    Some(address) => vec![address],
+                    None => self.resolver.resolve(host, self.timeouts.connect).await?,
+                };
+                opts = opts
+                    .ip_or_hostname(host.as_str())
+                    .tcp_port(*port)
+                    .resolved_ips(Some(addresses));
+            }
+        }
+        if let Some(tls) = &settings.tls {
+            let mut ssl =
+                SslOpts::default().with_danger_accept_invalid_certs(tls.accept_any_certificate);
+            if let Some(ca) = &tls.ca {
+                ssl = ssl
+                    .with_root_certs(vec![read_file("CA", ca)?.into()])
+                    .with_disable_built_in_roots(true);
+            } else if let Ok(bundle) = std::fs::read("/etc/ssl/certs/ca-certificates.crt") {
+                ssl = ssl.with_root_certs(vec![bundle.into()]);
+            }
+            if let Some((cert, key)) = &tls.identity {
+                let identity = ClientIdentity::new(
+                    read_file("client certificate", cert)?.into(),
+                    read_file("client key", key)?.into(),
+                );
+                ssl = ssl.with_client_identity(Some(identity));
+            }
+            opts = opts.ssl_opts(Some(ssl));
+        }
+        Ok(opts)
+    }
+}
+
+fn connect_error(endpoint: &Endpoint, error: mysql_async::Error) -> Error {
+    match error {
+        mysql_async::Error::Server(ref server) => {
+            let number = server.code;
+            if number == code::BAD_DB {
+                return server_error(number, &server.message).0;
+            }
+            let remedy = match number {
+                code::ACCESS_DENIED | code::ACCESS_DENIED_NO_PASSWORD | code::DBACCESS_DENIED => {
+                    "; check user and password in the connection, and the account's privileges"
+                }
+                code::CON_COUNT | code::TOO_MANY_USER_CONNECTIONS | code::USER_LIMIT_REACHED => {
+                    "; the server has no connection left"
+                }
+                _ => "",
+            };
+            Error::connection(format!(
+                "{endpoint} refused the connection: {}{remedy}",
+                server.message
+            ))
+            .with_code(number)
+        }
+        mysql_async::Error::Io(mysql_async::IoError::Io(ref io)) => Error::new(
+            kind_of_io(io),
+            format!("cannot connect to {endpoint}: {io}{}", remedy_of_io(io)),
+        )
+        .with_source(error),
+        other => Error::connection(format!("cannot connect to {endpoint}: {}", words(&other)))
+            .with_source(other),
+    }
+}
+
+/// Returns what to do about an operating system's error.
+fn remedy_of_io(error: &std::io::Error) -> &'static str {
+    match kind_of_io(error) {
+        Kind::Resource => "; raise the process's limit of open files, or find what keeps them open",
+        _ => "",
+    }
+}
+
+fn read_file(what: &str, path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|error| {
+        Error::configuration(format!(
+            "the TLS {what} file {} cannot be read: {error}",
+            path.display()
+        ))
+    })
+}

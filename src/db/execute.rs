@@ -1,0 +1,228 @@
+//! Statements and their replies: the only code that sends one after the connection is set up.
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use mysql_async::prelude::{Protocol, Queryable};
+use mysql_async::{Conn, Params, QueryResult, Row, Statement, Value};
+
+use super::reply::{HeldReply, Reply, unreadable};
+use super::retry::pause;
+use super::session::{Live, Session};
+use super::statement_cache::StatementCache;
+use crate::error::{Error, Fate, Result, code, server_error};
+
+impl Session {
+    /// Runs a statement that returns no rows. Outside a transaction, one that meets a deadlock is tried again (rule 9).
+    ///
+    /// # Errors
+    ///
+    /// A connection or query error.
+    pub async fn execute(&mut self, sql: &str, params: Params) -> Result<Reply> {
+        self.execute_with(sql, || params.clone()).await
+    }
+
+    /// As [`Session::execute`], with parameters that are made anew for every attempt instead of copied for a second one that hardly ever
+    /// comes.
+    pub(crate) async fn execute_with(
+        &mut self,
+        sql: &str,
+        params: impl Fn() -> Params,
+    ) -> Result<Reply> {
+        let mut attempt = 1;
+        loop {
+            match self.execute_once(sql, params()).await {
+                Err(error) if self.may_repeat(&error, attempt) => pause(attempt).await,
+                outcome => return outcome,
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn execute_once(&mut self, sql: &str, params: Params) -> Result<Reply> {
+        let Live { conn, alarm, waiting, statements, limits, .. } = self.live().await?;
+        let socket = waiting.socket(size(sql, &params));
+        let work = async {
+            // Prepared first, so that between `before` and the reply there is one OK packet: that of this execution.
+            match params {
+                Params::Empty => {
+                    let before = HeldReply::of(conn);
+                    conn.query_drop(sql).await?;
+                    Ok(before)
+                }
+                params => {
+                    let statement = prepared(conn, statements, sql).await?;
+                    let before = HeldReply::of(conn);
+                    conn.exec_iter(statement, params).await?.drop_result().await?;
+                    Ok(before)
+                }
+            }
+        };
+        let done = {
+            // In its place: a future that is moved is copied.
+            let work = pin!(work);
+            alarm.bounded(limits.client, socket, work).await
+        };
+        match outcome(done) {
+            Ok(before) => {
+                if before.is_still_held(conn) {
+                    return Err(self.failed(Failure::Driver(unreadable())));
+                }
+                Ok(Reply::of(conn))
+            }
+            Err(failure) => Err(self.failed(failure)),
+        }
+    }
+
+    /// Runs a statement and collects its rows. Outside a transaction, one that meets a deadlock is tried again (rule 9).
+    ///
+    /// # Errors
+    ///
+    /// A connection or query error.
+    pub async fn query(&mut self, sql: &str, params: Params) -> Result<Vec<Row>> {
+        let mut attempt = 1;
+        loop {
+            match self.query_once(sql, params.clone()).await {
+                Err(error) if self.may_repeat(&error, attempt) => pause(attempt).await,
+                outcome => return outcome,
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn query_once(&mut self, sql: &str, params: Params) -> Result<Vec<Row>> {
+        let Live { conn, alarm, waiting, statements, limits, .. } = self.live().await?;
+        let socket = waiting.socket(size(sql, &params));
+        let work = async {
+            match params {
+                Params::Empty => rows_of(conn.query_iter(sql).await?).await,
+                params => {
+                    let statement = prepared(conn, statements, sql).await?;
+                    rows_of(conn.exec_iter(statement, params).await?).await
+                }
+            }
+        };
+        let done = {
+            // In its place: a future that is moved is copied.
+            let work = pin!(work);
+            alarm.bounded(limits.client, socket, work).await
+        };
+        match outcome(done) {
+            Ok(Some(rows)) => Ok(rows),
+            // Without this, no rows would be read as "there is no such run".
+            Ok(None) => Err(self.failed(Failure::Driver(unreadable()))),
+            Err(failure) => Err(self.failed(failure)),
+        }
+    }
+
+    /// Turns a failure into an error and decides about the connection.
+    fn failed(&mut self, failure: Failure) -> Error {
+        match failure {
+            Failure::TimedOut => {
+                self.discard();
+                Error::connection(format!(
+                    "no reply from {} within {} ms; the connection was thrown away. Check the load of the server, or raise queryTimeoutMs",
+                    self.settings.endpoint,
+                    self.timeouts.query.as_millis()
+                ))
+                .with_fate(Fate::TimedOut)
+            }
+            Failure::Driver(mysql_async::Error::Server(error)) => {
+                let (mapped, ends) = server_error(error.code, &error.message);
+                if ends {
+                    self.discard();
+                } else if matches!(error.code, code::BAD_FIELD | code::NO_SUCH_TABLE) {
+                    self.forget_tables();
+                }
+                mapped
+            }
+            Failure::Driver(error) => {
+                self.discard();
+                Error::connection(format!(
+                    "lost the connection to {}: {}",
+                    self.settings.endpoint,
+                    words(&error)
+                ))
+                .with_fate(Fate::Lost)
+                .with_source(error)
+            }
+        }
+    }
+}
+
+/// Why a bounded piece of work failed.
+pub(super) enum Failure {
+    TimedOut,
+    Driver(mysql_async::Error),
+}
+
+/// The driver's error in words. It announces an error of the operating system by the same words twice.
+pub(super) fn words(error: &mysql_async::Error) -> String {
+    match error {
+        mysql_async::Error::Io(mysql_async::IoError::Io(error)) => error.to_string(),
+        mysql_async::Error::Io(error) => error.to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// About how many bytes a statement is on the wire.
+fn size(sql: &str, params: &Params) -> usize {
+    let values = match params {
+        Params::Positional(values) => values.as_slice(),
+        _ => &[],
+    };
+    let bytes = |value: &Value| if let Value::Bytes(bytes) = value { bytes.len() + 16 } else { 16 };
+    values.iter().fold(sql.len() + 64, |sum, value| sum + bytes(value))
+}
+
+/// The prepared statement of a text, prepared if it is not kept.
+async fn prepared(
+    conn: &mut Conn,
+    statements: &mut StatementCache,
+    sql: &str,
+) -> mysql_async::Result<Statement> {
+    if let Some(statement) = statements.find(sql) {
+        return Ok(statement);
+    }
+    let statement = conn.prep(sql).await?;
+    if let Some(oldest) = statements.keep(sql, statement.clone()) {
+        conn.close(oldest).await?;
+    }
+    Ok(statement)
+}
+
+/// The rows of a result; `None` when the reply is no result at all.
+async fn rows_of<P: Protocol>(
+    result: QueryResult<'_, '_, P>,
+) -> mysql_async::Result<Option<Vec<Row>>> {
+    if result.columns_ref().is_empty() {
+        result.drop_result().await?;
+        return Ok(None);
+    }
+    result.collect_and_drop().await.map(Some)
+}
+
+pub(super) async fn bounded<T>(
+    limit: Duration,
+    work: impl Future<Output = mysql_async::Result<T>>,
+) -> Result<T, Failure> {
+    outcome(tokio::time::timeout(limit, work).await.ok())
+}
+
+/// What became of work whose time was bounded; `None`: the time was up.
+fn outcome<T>(ended: Option<mysql_async::Result<T>>) -> Result<T, Failure> {
+    match ended {
+        Some(Ok(value)) => Ok(value),
+        Some(Err(error)) => Err(Failure::Driver(error)),
+        None => Err(Failure::TimedOut),
+    }
+}
+
+/// Builds positional parameters.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => {
+        mysql_async::Params::Positional(vec![$(mysql_async::Value::from($value)),*])
+    };
+}
+pub(crate) use params;
