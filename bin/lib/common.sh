@@ -26,6 +26,14 @@ done
 unset NRLLM_ARGUMENT
 on_terminal() { [ -t 1 ] && [ "${TERM:-dumb}" != dumb ]; }
 
+# Prints the address that this machine installs Debian's packages from.
+debian_mirror() {
+    local files=(/etc/apt/sources.list.d/debian.sources /etc/apt/sources.list) found
+    found=$({ cat "${files[@]}" 2>/dev/null || true; } \
+        | sed -nE 's/^(URIs:|deb) +([^ ]*\/debian)\/?( .*|$)/\2/p' | head -n 1)
+    say "${found:-http://deb.debian.org/debian}"
+}
+
 # Seconds with one decimal since the given `$EPOCHREALTIME`.
 seconds_since() {
     local us=$(($(tr -d ., <<<"$EPOCHREALTIME") - $(tr -d ., <<<"$1")))

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * One request of the classic style: its end releases what it kept, and nothing of another thread's.
+ * A request of the classic style. Its end releases what it kept, and nothing of another thread.
  */
 
 declare(strict_types=1);
@@ -11,27 +11,32 @@ require __DIR__ . '/common.inc';
 $database = database();
 $runtime = runtime();
 
-// The end of the last request on this thread ended its heartbeats: this mark stays in the row.
-$last = sprintf('thread-%d.%d', host_thread(), host_request() - 1);
-$database->execute_query("UPDATE tx_nrllm_agentrun SET lease_expires = 77 WHERE claimed_by = ? AND status = 'running'", [$last]);
+// The previous request on this thread has ended its heartbeats, so this value stays in the row.
+$previous = sprintf('thread-%d.%d', host_thread(), host_request() - 1);
+$own = " WHERE claimed_by = ? AND status = 'running'";
+$database->execute_query('UPDATE ' . TABLE . ' SET lease_expires = 77' . $own, [$previous]);
 
 $lease = work($database, $runtime);
 
-$renewed = $database->execute_query("SELECT COUNT(*) FROM tx_nrllm_agentrun WHERE claimed_by = ? AND status = 'running' AND lease_expires <> 77", [$last]);
-holds((int) $renewed->fetch_row()[0] === 0, 'a lease of the last request on this thread is renewed');
+$renewed = $database->execute_query(
+    'SELECT COUNT(*) FROM ' . TABLE . $own . ' AND lease_expires <> 77',
+    [$previous],
+)->fetch_row()[0];
+holds((int) $renewed === 0, 'the lease of an ended request is not renewed');
 host_checked();
 
-// Requests that end in every way, side by side.
+// Requests of different threads end in different ways at the same time.
 switch ((host_thread() + host_request()) % 4) {
     case 0:
         exit(0);
     case 1:
-        // A kept lease in a variable until the request ends.
+        // The variable holds the kept lease until the request ends.
         break;
     case 2:
         trigger_error('a fatal error, on purpose', E_USER_ERROR);
+        break;
     case 3:
         if ($lease !== null) {
-            goes_on($lease);
+            outlive($lease);
         }
 }

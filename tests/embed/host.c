@@ -1,25 +1,30 @@
 /*
- * A program that runs PHP on several threads, as FrankenPHP does. It needs a thread-safe PHP with the embed library.
+ * Runs PHP on several threads of one process, as FrankenPHP does. Needs a thread-safe PHP with the
+ * embed library.
  *
  *   host classic|worker SCRIPT AFTER THREADS REQUESTS [NAME=VALUE ...]
  *
  * classic  Each thread starts and ends REQUESTS requests, each of which executes SCRIPT.
- * worker   Each thread starts one request. SCRIPT calls host_handle_request(callable) until it returns false, which is after REQUESTS
- *          calls. Between two calls the output layer and the SAPI are deactivated and activated, and RSHUTDOWN does not run. When a
- *          call ends the script (exit, a fatal error), the thread ends the request, starts the next one and executes SCRIPT again.
+ * worker   Each thread starts one request. SCRIPT calls host_handle_request(callable) until it
+ *          returns false, which is after REQUESTS calls. Between two calls the output layer and the
+ *          SAPI are deactivated and activated again; RSHUTDOWN does not run. If a call ends the
+ *          script (exit, a fatal error), the thread ends the request and executes SCRIPT again in
+ *          the next one.
  *
- * When these threads have ended, as many others do the same. Then one more thread executes the script AFTER in one request.
- * NAME=VALUE are settings of PHP. The functions that a script has besides:
- *   host_thread(): int       the number of the thread, from 0
- *   host_request(): int      the number of the request on this thread, from 0
- *   host_threads(): int      the number of threads
- *   host_meet(): void        returns when each thread has called it
- *   host_checked(): void     counts a request whose checks have all passed
- *   host_failed(string)      reports a failure
+ * When these threads have ended, as many other threads do the same. Then one more thread executes
+ * AFTER in one request. NAME=VALUE are settings of PHP. The scripts have these functions:
  *
- * Exit code 0 if each request has called host_checked(), none has called host_failed(), and at the end the process has no thread but the
- * main thread.
+ *   host_thread(): int    number of the thread, from 0
+ *   host_request(): int   number of the request on this thread, from 0
+ *   host_threads(): int   number of threads
+ *   host_meet(): void     returns when every thread has called it
+ *   host_checked(): void  counts a request whose checks were made
+ *   host_failed(string)   reports a failure
+ *
+ * Exit code 0 if every request has called host_checked(), none has called host_failed(), and at the
+ * end the main thread is the only one.
  */
+#define _GNU_SOURCE
 #include <dirent.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -47,7 +52,7 @@ static int threads, requests;
 static char *settings;
 static pthread_barrier_t meeting;
 static atomic_int checked, failed;
-/* One thread writes at a time, whole lines. */
+/* Threads write whole lines, one thread at a time. */
 static pthread_mutex_t output = PTHREAD_MUTEX_INITIALIZER;
 
 static __thread int thread_number = -1, request_number;
@@ -78,7 +83,7 @@ static void report(const char *format, ...)
     flush_line();
 }
 
-/* ---- the SAPI -------------------------------------------------------------------------------------------------------------- */
+/* ---- the SAPI ---- */
 
 static size_t write_output(const char *text, size_t length)
 {
@@ -109,7 +114,7 @@ static void log_message(const char *message, int type)
     report("%s", message);
 }
 
-/* ---- what a script has --------------------------------------------------------------------------------------------------- */
+/* ---- functions of the scripts ---- */
 
 ZEND_BEGIN_ARG_INFO_EX(arginfo_none, 0, 0, 0)
 ZEND_END_ARG_INFO()
@@ -133,7 +138,7 @@ ZEND_FUNCTION(host_failed)
     report("FAILED: %s", ZSTR_VAL(message));
 }
 
-/* What FrankenPHP does between two requests of a worker: the output layer and the SAPI end and begin, extensions do not. */
+/* Between two requests of a worker the output layer and the SAPI end, and extensions do not. */
 static void between_requests(void)
 {
     zend_try { php_output_end_all(); } zend_end_try();
@@ -214,7 +219,7 @@ static sapi_module_struct sapi = {
     .additional_functions = functions,
 };
 
-/* ---- threads --------------------------------------------------------------------------------------------------------------- */
+/* ---- threads ---- */
 
 static bool execute(void)
 {
@@ -242,7 +247,7 @@ static void *thread_main(void *number)
     thread_number = (int) (intptr_t) number;
     (void) ts_resource(0);
     while (request_number < requests && execute()) {
-        /* In worker style the script ends early by exit() or an error in a request, which has been handled then; else by the last one. */
+        /* In worker style this counts the request that has ended the script. */
         request_number++;
     }
     ts_free_thread();
@@ -305,8 +310,9 @@ int main(int argc, char **argv)
 
     php_tsrm_startup();
     sapi.php_ini_ignore = 1;
-    sapi.ini_entries = settings;
     sapi_startup(&sapi);
+    /* Not before: sapi_startup() resets it. */
+    sapi.ini_entries = settings;
     if (sapi.startup(&sapi) == FAILURE) {
         fprintf(stderr, "PHP does not start\n");
         return 2;
@@ -333,6 +339,7 @@ int main(int argc, char **argv)
     tsrm_shutdown();
     free(settings);
 
-    printf("%d of %d requests passed their checks, %d failure(s), %d thread(s) left beside the main thread\n", checked, expected, failed, left - 1);
+    printf("%d of %d requests made their checks, %d failure(s), %d thread(s) left\n", checked,
+        expected, failed, left - 1);
     return checked == expected && failed == 0 && left == 1 ? 0 : 1;
 }

@@ -1,8 +1,8 @@
 <?php
 
 /**
- * A worker script: it handles requests in a loop, with one runtime and one kept lease for all of them. A request that ends the script
- * ends what it kept, and nothing of another thread's.
+ * A worker script: handles requests in a loop, with one runtime and one kept lease for all of them.
+ * A request that ends the script ends what the script kept, and nothing of another thread.
  */
 
 declare(strict_types=1);
@@ -11,10 +11,7 @@ require __DIR__ . '/common.inc';
 
 $database = database();
 $runtime = runtime();
-$owner = sprintf('script-%d.%d', host_thread(), host_request());
-$uid = queued($database, $owner);
-holds($runtime->claimQueued($uid, $owner, time() + 60 * patience()), 'the run of the script is claimed');
-$own = $runtime->keepLease($uid, $owner, 60 * patience(), ['everyMs' => 100 * patience()]);
+$own = keep($database, $runtime, sprintf('script-%d.%d', host_thread(), host_request()), false);
 
 $handler = static function () use ($database, $runtime, $own): void {
     $before = $own->beats();
@@ -26,13 +23,13 @@ $handler = static function () use ($database, $runtime, $own): void {
         case 0:
             exit(0);
         case 1:
-            // Released with the variable.
+            // The end of the variable releases the lease.
             break;
         case 2:
             throw new RuntimeException('an exception, on purpose');
         case 3:
             if ($lease !== null) {
-                goes_on($lease);
+                outlive($lease);
             }
     }
 };
