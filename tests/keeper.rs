@@ -12,12 +12,13 @@
 mod support;
 
 use std::fs;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nrllm_runtime::config::options::{Options, Timeouts};
 use nrllm_runtime::error::Kind;
+use nrllm_runtime::keeper::interrupt_signal::InterruptSignal;
 use nrllm_runtime::keeper::lease::Lease;
 use nrllm_runtime::keeper::options::KeepOptions;
 use nrllm_runtime::keeper::thread as keeper;
@@ -73,12 +74,17 @@ struct How {
     every_ms: u64,
     query_ms: u64,
     silent_seconds: u64,
-    on_loss: Option<fn()>,
+    interrupts: bool,
 }
 
 /// Beats often, gives up soon, and has a long lease: for tests in which the deadline plays no part.
-const OFTEN: How =
-    How { lease_seconds: 60, every_ms: 200, query_ms: 5_000, silent_seconds: 3_600, on_loss: None };
+const OFTEN: How = How {
+    lease_seconds: 60,
+    every_ms: 200,
+    query_ms: 5_000,
+    silent_seconds: 3_600,
+    interrupts: false,
+};
 
 fn keep(endpoint: &Endpoint, database: &mut Database, how: How) -> (i64, Lease) {
     let uid = database.insert(&Run::running(OWNER, 4_000_000_000));
@@ -91,7 +97,7 @@ fn keep(endpoint: &Endpoint, database: &mut Database, how: How) -> (i64, Lease) 
     let options_of_keeping = KeepOptions {
         every: how.every_ms * MILLISECOND,
         max_silent: how.silent_seconds * 1_000 * MILLISECOND,
-        interrupt_on_loss: how.on_loss.is_some(),
+        interrupt_on_loss: how.interrupts,
         ..KeepOptions::parse(how.lease_seconds, &[]).unwrap()
     };
     let lease = keeper::keep(
@@ -100,7 +106,7 @@ fn keep(endpoint: &Endpoint, database: &mut Database, how: How) -> (i64, Lease) 
         u64::try_from(uid).unwrap(),
         OWNER,
         options_of_keeping,
-        how.on_loss,
+        how.interrupts.then(signal),
     )
     .unwrap();
     (uid, lease)
@@ -336,11 +342,11 @@ fn p18_resumed_lease_is_renewed_while_another_waits() {
     held.release();
 }
 
-/// Counts calls of the hook.
-static LOSSES: AtomicUsize = AtomicUsize::new(0);
+/// The way to the thread of the tests, which run one after the other.
+static SIGNAL: LazyLock<Arc<InterruptSignal>> = LazyLock::new(Arc::default);
 
-fn on_loss() {
-    LOSSES.fetch_add(1, Ordering::SeqCst);
+fn signal() -> Arc<InterruptSignal> {
+    Arc::clone(&SIGNAL)
 }
 
 #[test]
@@ -348,19 +354,20 @@ fn p17_deadline_passes_while_a_heartbeat_waits() {
     let _alone = alone();
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
-    let how = How { lease_seconds: 2, every_ms: 1_000, on_loss: Some(on_loss), ..OFTEN };
-    let before = LOSSES.load(Ordering::SeqCst);
+    let how = How { lease_seconds: 2, every_ms: 1_000, interrupts: true, ..OFTEN };
+    signal().take();
     let (_, lease) = keep(proxy.endpoint(), &mut database, how);
     let silence = proxy.rule(When::any_command().always(), Fault::Silence);
     silence.wait();
     // Nobody asks the lease: the thread notices by itself.
-    until("the hook", || LOSSES.load(Ordering::SeqCst) > before);
+    until("the raised signal", || signal().is_pending());
     assert_eq!((lease.state(), lease.remaining_ms()), ("lost", 0));
     let loss = keeper::take_loss().unwrap();
     assert!(loss.kind == Kind::LeaseLost && loss.message.contains("deadline passed"), "{loss}");
     assert!(keeper::take_loss().is_none());
+    assert!(signal().take());
     until("the end of the thread", || keepers() == 0);
-    assert_eq!(LOSSES.load(Ordering::SeqCst), before + 1, "once");
+    assert!(!signal().is_pending(), "once");
 }
 
 /// Seconds that the machine has slept, as the clocks of this binary have it.
@@ -395,15 +402,15 @@ fn p17_suspended_time_counts_and_is_noticed_soon() {
     let mut database = Database::new();
     let endpoint = database.endpoint().clone();
     let how = How { lease_seconds: 3_600, every_ms: 1_200_000, ..OFTEN };
-    let before = LOSSES.load(Ordering::SeqCst);
+    signal().take();
     let (_, asked) = keep(&endpoint, &mut database, how);
-    let (_, told) = keep(&endpoint, &mut database, How { on_loss: Some(on_loss), ..how });
+    let (_, told) = keep(&endpoint, &mut database, How { interrupts: true, ..how });
     until("a thread that sleeps", || states() == ['S']);
     assert!(asked.is_held() && told.is_held());
     SLEPT.fetch_add(3_600, Ordering::SeqCst);
     assert_eq!((asked.state(), asked.remaining_ms()), ("lost", 0));
     // Its timer would go off in twenty minutes. Nobody asks the other lease.
-    until("the hook", || LOSSES.load(Ordering::SeqCst) > before);
+    until("the raised signal", || signal().is_pending());
     assert_eq!(told.state(), "lost");
     assert!(keeper::take_loss().is_some());
 }
@@ -476,6 +483,39 @@ fn the_thread_comes_and_goes_with_the_leases() {
         three.release();
         assert_eq!(keepers(), 0);
     }
+}
+
+#[test]
+fn a_request_ends_the_leases_of_its_thread_only() {
+    let _alone = alone();
+    let mut database = Database::new();
+    let endpoint = database.endpoint().clone();
+    let (_, ours) = keep(&endpoint, &mut database, OFTEN);
+    let (_, theirs) = std::thread::scope(|scope| {
+        scope.spawn(|| keep(&endpoint, &mut database, OFTEN)).join().unwrap()
+    });
+    keeper::end_thread();
+    assert_eq!((ours.state(), theirs.state()), ("stopped", "held"));
+    assert_eq!(keepers(), 1);
+    beats_on(&theirs);
+    theirs.release();
+    assert_eq!(keepers(), 0);
+}
+
+#[test]
+fn a_loss_is_thrown_on_the_thread_that_keeps_the_lease() {
+    let _alone = alone();
+    let mut database = Database::new();
+    let endpoint = database.endpoint().clone();
+    let how = How { interrupts: true, ..OFTEN };
+    signal().take();
+    let (uid, ours) = keep(&endpoint, &mut database, how);
+    database.set(uid, "claimed_by", "worker:other");
+    until("the raised signal", || signal().is_pending());
+    assert_eq!(ours.state(), "lost");
+    assert!(std::thread::spawn(|| keeper::take_loss().is_none()).join().unwrap());
+    assert_eq!(keeper::take_loss().unwrap().kind, Kind::LeaseLost);
+    assert!(keeper::take_loss().is_none());
 }
 
 #[test]

@@ -10,12 +10,14 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use crate::domain::validate::ArgumentError;
 use crate::process::fork::Process;
+use crate::process::thread::ThreadNumber;
 
 /// Numbers are given once in the life of a process, to all kinds of handles alike. Odd numbers from here on are no address of
 /// any object.
 static NEXT: AtomicUsize = AtomicUsize::new(0x1001);
 
-type Map<T> = HashMap<usize, Arc<T>>;
+/// Each with the thread that made it.
+type Map<T> = HashMap<usize, (ThreadNumber, Arc<T>)>;
 
 /// The objects of one kind, by the number of their handle.
 ///
@@ -70,7 +72,7 @@ impl<T> Table<T> {
         let number = NEXT.fetch_add(2, Ordering::Relaxed);
         let object = Arc::new(object);
         self.lock().replace(|map| {
-            map.insert(number, object);
+            map.insert(number, (ThreadNumber::this(), object));
         });
         std::ptr::without_provenance_mut(number)
     }
@@ -84,7 +86,10 @@ impl<T> Table<T> {
         if handle.is_null() {
             return Err(ArgumentError::new(argument, format!("is NULL; it must be {}", self.kind)));
         }
-        let found = self.lock().map().and_then(|map| map.get(&handle.addr()).map(Arc::clone));
+        let found = self
+            .lock()
+            .map()
+            .and_then(|map| map.get(&handle.addr()).map(|(_, object)| Arc::clone(object)));
         found
             .ok_or_else(|| ArgumentError::new(argument, format!("is not {} (any more)", self.kind)))
     }
@@ -94,18 +99,22 @@ impl<T> Table<T> {
         let mut removed = None;
         let locked = self.lock();
         if locked.map().is_some_and(|map| map.contains_key(&handle.addr())) {
-            locked.replace(|map| removed = map.remove(&handle.addr()));
+            locked.replace(|map| removed = map.remove(&handle.addr()).map(|(_, object)| object));
         }
         drop(locked);
         removed
     }
 
-    /// Forgets all handles.
-    pub(super) fn remove_all(&self) -> Vec<Arc<T>> {
+    /// Forgets all handles that the calling thread made.
+    pub(super) fn remove_all_of_this_thread(&self) -> Vec<Arc<T>> {
         let mut removed = Vec::new();
         let locked = self.lock();
         if locked.map().is_some_and(|map| !map.is_empty()) {
-            locked.replace(|map| removed = map.drain().map(|(_, object)| object).collect());
+            let thread = ThreadNumber::this();
+            locked.replace(|map| {
+                let own = map.extract_if(|_, (maker, _)| *maker == thread);
+                removed = own.map(|(_, (_, object))| object).collect();
+            });
         }
         drop(locked);
         removed
@@ -155,8 +164,11 @@ mod tests {
             TABLE.get::<Handle>("x", std::ptr::null()).unwrap_err().to_string(),
             "$x is NULL; it must be a number"
         );
-        assert_eq!(TABLE.remove_all().len(), 1);
+        let others = std::thread::spawn(|| TABLE.insert::<Handle>(3).addr()).join().unwrap();
+        assert_eq!(TABLE.remove_all_of_this_thread().len(), 1);
         assert!(TABLE.get("x", two).is_err());
+        let others: *const Handle = std::ptr::without_provenance(others);
+        assert_eq!(*TABLE.get("x", others).unwrap(), 3, "the handle of another thread stays");
     }
 
     #[test]
@@ -196,6 +208,6 @@ mod tests {
                 });
             }
         });
-        assert!(TABLE.remove_all().is_empty());
+        assert!(TABLE.remove_all_of_this_thread().is_empty());
     }
 }

@@ -30,33 +30,34 @@ pub extern "C" fn nrllm_version() -> *const c_char {
     VERSION.as_ptr().cast()
 }
 
-/// Closes all connections of this process, without waiting for the server; the next call opens a new one. Kept leases have a
-/// connection of their own and go on. In a forked child the connections of its parent are left alone. Any thread may call it; a
-/// call that another thread is in is waited for.
+/// Closes the connections of the calling thread without waiting for the server; the next call opens a
+/// new one. The connections of other threads stay open, and kept leases go on. In a forked child the
+/// connections of its parent are left alone. Any thread may call it.
 #[unsafe(no_mangle)]
 pub extern "C" fn nrllm_close_all() {
     // SAFETY: NULL takes no error.
     unsafe {
         guard(std::ptr::null_mut(), || {
-            sessions::close_all();
+            sessions::close_thread();
             Ok(())
         });
     }
 }
 
-/// Ends everything that this process holds: kept leases are released, connections closed and all handles freed. For hosts that end
-/// one piece of work and begin another in the same process, and cannot know what the first one left. No handle made before may be
-/// used afterwards (it is refused). In a forked child the leases and connections of its parent are left alone. Any thread may call
-/// it; a call that another thread is in is waited for.
+/// Ends everything that the calling thread holds: the leases it keeps are released, its connections
+/// closed and the handles it made freed. For hosts that end one piece of work and begin another on the
+/// same thread, and cannot know what the first one left. No handle that the thread made before may be
+/// used afterwards (it is refused). Other threads are not affected. In a forked child the leases and
+/// connections of its parent are left alone. Any thread may call it.
 #[unsafe(no_mangle)]
 pub extern "C" fn nrllm_reset() {
     // SAFETY: NULL takes no error.
     unsafe {
         guard(std::ptr::null_mut(), || {
-            keeper::end_all();
-            drop(lease::LEASES.remove_all());
-            runtime::RUNTIMES.remove_all();
-            sessions::close_all();
+            keeper::end_thread();
+            drop(lease::LEASES.remove_all_of_this_thread());
+            drop(runtime::RUNTIMES.remove_all_of_this_thread());
+            sessions::close_thread();
             Ok(())
         });
     }

@@ -127,17 +127,18 @@ uint32_t nrllm_abi_version(void);
 const char *nrllm_version(void);
 
 /**
- * Closes all connections of this process, without waiting for the server; the next call opens a new one. Kept leases have a
- * connection of their own and go on. In a forked child the connections of its parent are left alone. Any thread may call it; a
- * call that another thread is in is waited for.
+ * Closes the connections of the calling thread without waiting for the server; the next call opens a
+ * new one. The connections of other threads stay open, and kept leases go on. In a forked child the
+ * connections of its parent are left alone. Any thread may call it.
  */
 void nrllm_close_all(void);
 
 /**
- * Ends everything that this process holds: kept leases are released, connections closed and all handles freed. For hosts that end
- * one piece of work and begin another in the same process, and cannot know what the first one left. No handle made before may be
- * used afterwards (it is refused). In a forked child the leases and connections of its parent are left alone. Any thread may call
- * it; a call that another thread is in is waited for.
+ * Ends everything that the calling thread holds: the leases it keeps are released, its connections
+ * closed and the handles it made freed. For hosts that end one piece of work and begin another on the
+ * same thread, and cannot know what the first one left. No handle that the thread made before may be
+ * used afterwards (it is refused). Other threads are not affected. In a forked child the leases and
+ * connections of its parent are left alone. Any thread may call it.
  */
 void nrllm_reset(void);
 

@@ -4,11 +4,13 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::interrupt_signal::InterruptSignal;
 use super::thread as keeper;
 use crate::error::{Error, Kind, Result};
 use crate::ops::lease_state::LeaseState;
 use crate::process::clock::{self, MILLISECOND};
 use crate::process::fork;
+use crate::process::thread::ThreadNumber;
 
 /// How long [`Lease::release`] waits for a beat that is on its way.
 const LANDING: Duration = Duration::from_millis(100);
@@ -171,6 +173,8 @@ pub(super) struct SharedLease {
     pub(super) owner: String,
     /// The fork count of the process that keeps it.
     generation: u32,
+    /// The thread whose request keeps it.
+    thread: ThreadNumber,
     standing: AtomicU8,
     /// On the lease's clock: that of the last successful beat's sending, plus the lease.
     deadline: AtomicU64,
@@ -179,8 +183,8 @@ pub(super) struct SharedLease {
     /// Did the silent limit end the beats? A step then has to wake the thread.
     resting: AtomicBool,
     notice: AtomicU8,
-    /// Called once, by whoever notices a loss, on any thread.
-    on_loss: Option<fn()>,
+    /// Raised once, on the thread that notices the loss.
+    on_loss: Option<Arc<InterruptSignal>>,
     /// Never locked in a forked child: the thread may have held it at the moment of the fork.
     talk: Mutex<LeaseProgress>,
     landed: Condvar,
@@ -202,12 +206,13 @@ impl SharedLease {
         sent: u64,
         lease: u64,
         now: u64,
-        on_loss: Option<fn()>,
+        on_loss: Option<Arc<InterruptSignal>>,
     ) -> Self {
         Self {
             uid,
             owner: owner.to_owned(),
             generation,
+            thread: ThreadNumber::this(),
             standing: AtomicU8::new(LeaseStatus::Held as u8),
             deadline: AtomicU64::new(sent.saturating_add(lease)),
             beats: AtomicU64::new(1),
@@ -222,6 +227,11 @@ impl SharedLease {
 
     fn is_inherited(&self) -> bool {
         self.generation != fork::generation()
+    }
+
+    /// Returns whether the calling thread's request keeps it.
+    pub(super) fn is_of_this_thread(&self) -> bool {
+        self.thread == ThreadNumber::this()
     }
 
     fn talk(&self) -> MutexGuard<'_, LeaseProgress> {
@@ -285,9 +295,9 @@ impl SharedLease {
                 .notice
                 .compare_exchange(notice::ARMED, notice::DUE, Ordering::AcqRel, Ordering::Acquire)
                 .is_ok()
-            && let Some(on_loss) = self.on_loss
+            && let Some(on_loss) = &self.on_loss
         {
-            on_loss();
+            on_loss.raise();
         }
     }
 
@@ -542,7 +552,7 @@ impl Image {
 #[cfg(test)]
 impl SharedLease {
     /// The cell with this in it, kept so many forks ago.
-    pub(super) fn of(image: Image, forks: u32, on_loss: Option<fn()>) -> Self {
+    pub(super) fn of(image: Image, forks: u32, on_loss: Option<Arc<InterruptSignal>>) -> Self {
         let cell =
             Self::new(7, "worker:a", fork::generation().wrapping_sub(forks), 0, 0, 0, on_loss);
         cell.standing.store(image.standing as u8, Ordering::Relaxed);
@@ -568,13 +578,11 @@ impl SharedLease {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
-
     use super::*;
 
     const LEASE: u64 = 3_000;
 
-    fn cell(on_loss: Option<fn()>) -> SharedLease {
+    fn cell(on_loss: Option<Arc<InterruptSignal>>) -> SharedLease {
         SharedLease::new(7, "worker:a", fork::generation(), 1_000, LEASE, 1_000, on_loss)
     }
 
@@ -663,47 +671,44 @@ mod tests {
 
     #[test]
     fn a_loss_is_told_once_and_never_after_a_release() {
-        static CALLS: AtomicUsize = AtomicUsize::new(0);
-        let told = || CALLS.swap(0, Ordering::Relaxed);
+        let signal = Arc::new(InterruptSignal::new());
+        let told = || signal.take();
+        let on_loss = || Some(Arc::clone(&signal));
         let due = |cell: &SharedLease| cell.notice.load(Ordering::Relaxed) == notice::DUE;
-        let on_loss: fn() = || {
-            CALLS.fetch_add(1, Ordering::Relaxed);
-        };
-
-        let lost = cell(Some(on_loss));
+        let lost = cell(on_loss());
         lost.standing(4_000);
         lost.standing(4_001);
-        assert_eq!((told(), due(&lost)), (1, true));
+        assert_eq!((told(), due(&lost)), (true, true));
         assert_eq!(lost.take_loss(4_000).unwrap().kind, Kind::LeaseLost);
         assert!(lost.take_loss(4_000).is_none() && !due(&lost));
 
-        let cancelled = cell(Some(on_loss));
+        let cancelled = cell(on_loss());
         cancelled.refused(LeaseState::Cancelled);
-        assert_eq!((told(), cancelled.take_loss(1_001).unwrap().kind), (1, Kind::RunCancelled));
+        assert_eq!((told(), cancelled.take_loss(1_001).unwrap().kind), (true, Kind::RunCancelled));
 
         for state in [LeaseState::Completed, LeaseState::Failed, LeaseState::Waiting] {
-            let settled = cell(Some(on_loss));
+            let settled = cell(on_loss());
             settled.refused(state);
-            assert_eq!((told(), due(&settled)), (0, false));
+            assert_eq!((told(), due(&settled)), (false, false));
         }
 
-        let released = cell(Some(on_loss));
+        let released = cell(on_loss());
         released.disarm_and_release();
         released.standing(9_999);
         assert_eq!(
             (told(), due(&released), released.standing(9_999)),
-            (0, false, LeaseStatus::Released)
+            (false, false, LeaseStatus::Released)
         );
 
-        let released_when_lost = cell(Some(on_loss));
+        let released_when_lost = cell(on_loss());
         released_when_lost.refused(LeaseState::Taken);
         released_when_lost.disarm_and_release();
-        assert_eq!((told(), released_when_lost.take_loss(1_001).is_none()), (1, true));
+        assert_eq!((told(), released_when_lost.take_loss(1_001).is_none()), (true, true));
         assert_eq!(released_when_lost.standing(1_001), LeaseStatus::Taken);
 
         let polled = cell(None);
         polled.refused(LeaseState::Taken);
-        assert_eq!((told(), due(&polled)), (0, false));
+        assert_eq!((told(), due(&polled)), (false, false));
     }
 
     #[test]

@@ -9,8 +9,8 @@
 //!
 //! A rule that is taken away must be missed: for each there is a test that the explorer finds the way into the trouble.
 
-use std::cell::Cell as Local;
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -178,8 +178,6 @@ const NEXT_REQUEST: &str = "an interrupt in the next request";
 const CHILD: &str = "a forked child holds the lease, or touches it";
 
 thread_local! {
-    /// `on_loss` was called.
-    static RAISED: Local<bool> = const { Local::new(false) };
     static FLAG: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
 }
 
@@ -216,8 +214,21 @@ fn start(scale: Scale) -> State {
 
 /// A lease that was just kept.
 fn image(lease: u64) -> Image {
-    SharedLease::new(7, "worker:a", crate::process::fork::generation(), 0, lease, 0, Some(|| ()))
-        .image()
+    SharedLease::new(
+        7,
+        "worker:a",
+        crate::process::fork::generation(),
+        0,
+        lease,
+        0,
+        Some(Arc::default()),
+    )
+    .image()
+}
+
+fn arm(hand_over: &InterruptSignal, flag: &'static AtomicBool) {
+    // SAFETY: the flag lives for ever, and its accesses are atomic.
+    unsafe { hand_over.arm(NonNull::from(flag)) };
 }
 
 impl State {
@@ -240,13 +251,13 @@ impl State {
 
     /// Calls the crate's code on the lease. True: it has asked for the host's call.
     fn on_cell<T>(&mut self, work: impl FnOnce(&Arc<SharedLease>) -> T) -> (T, bool) {
-        let cell = Arc::new(SharedLease::of(self.cell, 0, Some(|| RAISED.set(true))));
+        let raised = Arc::new(InterruptSignal::new());
+        let cell = Arc::new(SharedLease::of(self.cell, 0, Some(Arc::clone(&raised))));
         clock::FIXED.set(Some(self.now));
-        RAISED.set(false);
         let answer = work(&cell);
         clock::FIXED.set(None);
         self.cell = cell.image();
-        (answer, RAISED.get())
+        (answer, raised.is_pending())
     }
 
     /// As the holder does it, with an object of its own. The raise is its thread's.
@@ -277,7 +288,7 @@ impl State {
         flag.store(self.flag, Ordering::Relaxed);
         let hand_over = InterruptSignal::new();
         if self.armed {
-            hand_over.arm(flag);
+            arm(&hand_over, flag);
         }
         if self.pending {
             hand_over.post();
@@ -308,9 +319,9 @@ impl State {
     /// A forked child reads `stopped`, is told so, throws nothing, and leaves everything as it is. The row and the keeper are the parent's.
     fn child_is_wrong(&self, without: Without) -> bool {
         let forks = u32::from(without != Without::Fork);
-        let cell = Arc::new(SharedLease::of(self.cell, forks, Some(|| RAISED.set(true))));
+        let raised = Arc::new(InterruptSignal::new());
+        let cell = Arc::new(SharedLease::of(self.cell, forks, Some(Arc::clone(&raised))));
         clock::FIXED.set(Some(self.now));
-        RAISED.set(false);
         let lease = Lease::new(Arc::clone(&cell));
         let wrong = lease.is_held()
             || lease.state() != "stopped"
@@ -318,7 +329,7 @@ impl State {
             || cell.take_loss(self.now).is_some();
         drop(lease);
         clock::FIXED.set(None);
-        wrong || cell.image() != self.cell || RAISED.get()
+        wrong || cell.image() != self.cell || raised.is_pending()
     }
 
     /// What is wrong with it, if anything.
@@ -515,7 +526,7 @@ fn php(state: &State, without: Without, push: &mut Push<'_>) {
         Php::RunsNext => {
             if !state.armed {
                 push("the next request keeps a lease", &|after| {
-                    after.on_hand_over(|hand_over| hand_over.arm(FLAG.with(|flag| *flag)))
+                    after.on_hand_over(|hand_over| arm(hand_over, FLAG.with(|flag| *flag)))
                 });
             }
         }

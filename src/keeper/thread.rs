@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use super::interrupt_signal::InterruptSignal;
 use super::lease::{Lease, LeaseStatus, SharedLease, error};
 use super::options::KeepOptions;
 use super::schedule::{LEAST_TIME, Limit, Next, Schedule, least_time, time_for};
@@ -96,8 +97,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Renews a lease on the calling session, and keeps it from then on. `on_loss` is called once when it is lost or cancelled, on
-/// any thread: it may store to atomics and nothing else.
+/// Renews a lease on the calling thread's session, and keeps it from then on for the request of the
+/// calling thread. `on_loss` is raised once when the lease is lost or cancelled, on any thread.
 ///
 /// # Errors
 ///
@@ -108,7 +109,7 @@ pub fn keep(
     uid: u64,
     owner: &str,
     keep: KeepOptions,
-    on_loss: Option<fn()>,
+    on_loss: Option<Arc<InterruptSignal>>,
 ) -> Result<Lease> {
     let generation = fork::watch()?;
     let mut sent = 0;
@@ -270,22 +271,39 @@ pub(super) fn wake() {
     }
 }
 
-/// Releases every lease of this process and ends the thread, in bounded time and without waiting for the server: at the end of a
-/// request. In a forked child that keeps none, nothing happens.
+/// Releases every lease that the calling thread keeps, in bounded time and without waiting for the
+/// server: at the end of a request. The leases of other threads go on; the heartbeat thread ends when
+/// none is left. In a forked child that keeps none, nothing happens.
+pub fn end_thread() {
+    end(SharedLease::is_of_this_thread);
+}
+
+/// Releases every lease of this process, whichever thread keeps it, and ends the heartbeat thread: at
+/// the end of the process. In a forked child that keeps none, nothing happens.
 pub fn end_all() {
+    end(|_| true);
+}
+
+fn end(ends: impl Fn(&SharedLease) -> bool) {
     if let Some(mut registry) = existing() {
-        for cell in std::mem::take(&mut registry.leases) {
-            cell.disarm_and_release();
-        }
-        registry.end_thread();
+        registry.leases.retain(|cell| {
+            let ends = ends(cell);
+            if ends {
+                cell.disarm_and_release();
+            }
+            !ends
+        });
+        registry.settle();
     }
 }
 
-/// A loss that is to be thrown, after `on_loss` was called for it. Each is answered once, and none after its lease was released.
+/// Returns a loss of the calling thread's leases that is to be thrown, after its `on_loss` was raised.
+/// Each is returned once, and none after its lease was released.
 pub fn take_loss() -> Option<Error> {
     let registry = existing()?;
     let now = clock::now();
-    registry.leases.iter().find_map(|cell| cell.take_loss(now))
+    let mut own = registry.leases.iter().filter(|cell| cell.is_of_this_thread());
+    own.find_map(|cell| cell.take_loss(now))
 }
 
 /// The thread's work: beat the lease whose beat is due, wait for the next one, until there is no lease.

@@ -5,7 +5,8 @@
 //! time limits and profilers.
 
 use std::panic::catch_unwind;
-use std::ptr::null;
+use std::ptr::{NonNull, null};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use ext_php_rs::class::RegisteredClass;
@@ -22,8 +23,11 @@ use crate::keeper::thread as keeper;
 /// The engine's handler.
 type Handler = unsafe extern "C" fn(*mut zend_execute_data);
 
-/// From the keeper's thread to PHP's.
-static HAND_OVER: InterruptSignal = InterruptSignal::new();
+thread_local! {
+    /// From the heartbeat thread to this PHP thread.
+    static SIGNAL: Arc<InterruptSignal> = Arc::new(InterruptSignal::new());
+}
+
 /// The handler that was there before, or 0.
 static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
 
@@ -62,22 +66,21 @@ fn previous() -> Option<Handler> {
 }
 
 /// On the PHP thread: from now on [`raise`] reaches this request.
-pub(super) fn arm() -> fn() {
-    // SAFETY: without thread safety the globals are one static of the process, so that the address stays right for ever; the flag
-    // is one byte that everybody writes atomically.
-    let flag = unsafe { &*(&raw mut executor_globals.vm_interrupt).cast::<AtomicBool>() };
-    HAND_OVER.arm(flag);
-    raise
+pub(super) fn arm() -> Arc<InterruptSignal> {
+    SIGNAL.with(|signal| {
+        // SAFETY: without thread safety the globals are one static of the process, so that the address stays right for ever; the flag
+        // is one byte that everybody writes atomically.
+        unsafe {
+            let flag = (&raw mut executor_globals.vm_interrupt).cast::<AtomicBool>();
+            signal.arm(NonNull::new_unchecked(flag));
+        }
+        Arc::clone(signal)
+    })
 }
 
 /// RSHUTDOWN, before the leases are ended: no raise reaches the next request.
 pub(super) fn request_ended() {
-    HAND_OVER.request_ended();
-}
-
-/// Asks the engine for a call of the handler. Also on the keeper's thread.
-fn raise() {
-    HAND_OVER.raise();
+    SIGNAL.with(|signal| signal.request_ended());
 }
 
 /// The engine's call at a safe point, after anybody raised the flag.
@@ -90,10 +93,10 @@ unsafe extern "C" fn handler(execute_data: *mut zend_execute_data) {
         // SAFETY: it is called as the engine called this one.
         unsafe { previous(execute_data) };
     }
-    if HAND_OVER.is_pending() {
+    if SIGNAL.with(|signal| signal.is_pending()) {
         let _ = catch_unwind(|| {
             // SAFETY: the frame that the engine gave, on the PHP thread.
-            if !unsafe { is_below_our_call(execute_data) } && HAND_OVER.take() {
+            if !unsafe { is_below_our_call(execute_data) } && SIGNAL.with(|signal| signal.take()) {
                 throw();
             }
         });
@@ -132,9 +135,11 @@ unsafe fn is_below_our_call(frame: *const zend_execute_data) -> bool {
 
 /// User code that one of the runtime's methods called has ended: what was put off meanwhile is thrown at the next safe point.
 pub(super) fn call_ended() {
-    if HAND_OVER.is_pending() {
-        HAND_OVER.raise();
-    }
+    SIGNAL.with(|signal| {
+        if signal.is_pending() {
+            signal.raise();
+        }
+    });
 }
 
 /// Throws what is lost. Where an exception is on its way already (that of a signal handler, or of another lease), the engine makes

@@ -62,15 +62,15 @@ unsafe extern "C" fn request_startup(_type: i32, _module: i32) -> i32 {
 ///
 /// Called by the engine alone, on the PHP thread.
 unsafe extern "C" fn request_shutdown(_type: i32, _module: i32) -> i32 {
-    let _ = catch_unwind(end_everything);
+    let _ = catch_unwind(end_request);
     0
 }
 
-/// Nothing of this request lives on: first no interrupt, then no beat, then no connection.
-fn end_everything() {
+/// Nothing of this thread's request lives on: first no interrupt, then no heartbeat, then no connection.
+fn end_request() {
     interrupt::request_ended();
-    keeper::end_all();
-    sessions::close_all();
+    keeper::end_thread();
+    sessions::close_thread();
 }
 
 /// MSHUTDOWN: a last best effort; normally everything is closed by now.
@@ -80,7 +80,9 @@ fn end_everything() {
 /// Called by the engine alone.
 unsafe extern "C" fn shutdown(_type: i32, _module: i32) -> i32 {
     let _ = catch_unwind(|| {
-        end_everything();
+        end_request();
+        keeper::end_all();
+        sessions::close_all();
         interrupt::module_ended();
     });
     0

@@ -9,3 +9,4 @@ pub(crate) mod fork;
 pub mod owner_name;
 pub mod sessions;
 pub mod signals;
+pub(crate) mod thread;

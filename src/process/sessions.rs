@@ -1,5 +1,11 @@
-//! The sessions of this process: one for each distinct connection and its time limits, shared by all objects.
+//! The sessions of this process: one per thread, connection and time limits, shared by all objects of
+//! the thread.
+//!
+//! A session belongs to the thread that opened it. No thread waits for the call of another, and the end
+//! of a request on one thread ([`close_thread`]) leaves the sessions of the others open. A thread that
+//! ends without closing its sessions closes them as it ends.
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,6 +15,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::fork::PerProcess;
 use super::signals::start_masked;
+use super::thread::ThreadNumber;
 use crate::config::connection::ConnectionSettings;
 use crate::config::options::Timeouts;
 use crate::db::Session;
@@ -29,8 +36,15 @@ pub struct Key {
 
 /// A session with the runtime that drives it. Both are used under the lock alone, by one thread at a time.
 struct Slot {
+    thread: ThreadNumber,
     key: Key,
     inner: Mutex<Inner>,
+}
+
+impl Slot {
+    fn is(&self, thread: ThreadNumber, key: &Key) -> bool {
+        self.thread == thread && self.key == *key
+    }
 }
 
 struct Inner {
@@ -38,7 +52,7 @@ struct Inner {
     session: Session,
 }
 
-/// All sessions of one process.
+/// The sessions of all threads of one process.
 struct Registry {
     resolver: Arc<Resolver>,
     slots: Mutex<Vec<Arc<Slot>>>,
@@ -65,16 +79,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn slot(key: &Key) -> Result<Arc<Slot>> {
-    let registry = registry();
+    let (registry, thread) = (registry(), ThreadNumber::this());
     let mut slots = lock(&registry.slots);
-    if let Some(slot) = slots.iter().find(|slot| slot.key == *key) {
+    if let Some(slot) = slots.iter().find(|slot| slot.is(thread, key)) {
         return Ok(Arc::clone(slot));
     }
     let runtime = new_runtime()?;
     let session = Session::new(Arc::clone(&key.connection), key.timeouts)
         .with_resolver(Arc::clone(&registry.resolver))
         .alone();
-    let slot = Arc::new(Slot { key: key.clone(), inner: Mutex::new(Inner { runtime, session }) });
+    let inner = Mutex::new(Inner { runtime, session });
+    let slot = Arc::new(Slot { thread, key: key.clone(), inner });
     slots.push(Arc::clone(&slot));
     Ok(slot)
 }
@@ -102,6 +117,7 @@ pub fn call<T>(key: &Key, operation: impl AsyncFnOnce(&mut Session) -> Result<T>
     let mut inner = lock(&slot.inner);
     let Inner { runtime, session } = &mut *inner;
     let outcome = catch_unwind(AssertUnwindSafe(|| runtime.block_on(operation(session))));
+    close_at_the_end_of_the_thread();
     outcome.unwrap_or_else(|_| {
         session.discard();
         Err(Error::connection(format!(
@@ -112,24 +128,44 @@ pub fn call<T>(key: &Key, operation: impl AsyncFnOnce(&mut Session) -> Result<T>
     })
 }
 
-/// Closes the session for `key`, if it is open.
+/// Closes the calling thread's session for `key`, if it is open.
 pub fn close(key: &Key) {
     if let Some(registry) = CURRENT.get() {
-        let found = lock(&registry.slots).iter().find(|slot| slot.key == *key).cloned();
+        let thread = ThreadNumber::this();
+        let found = lock(&registry.slots).iter().find(|slot| slot.is(thread, key)).cloned();
         if let Some(slot) = found {
             goodbye(&slot);
         }
     }
 }
 
-/// Closes every session of this process, without waiting for the server. In a forked child that has none, nothing happens.
-pub fn close_all() {
-    if let Some(registry) = CURRENT.get() {
-        let slots = std::mem::take(&mut *lock(&registry.slots));
-        for slot in slots {
-            goodbye(&slot);
-        }
+/// Closes the sessions of the calling thread without waiting for the server: at the end of a request.
+/// In a forked child that has none, nothing happens.
+pub fn close_thread() {
+    let thread = ThreadNumber::this();
+    for slot in take(|slot| slot.thread == thread) {
+        goodbye(&slot);
     }
+}
+
+/// Closes the sessions of all threads of this process without waiting for the server: at the end of the
+/// process. A call that another thread is in is waited for. In a forked child that has none, nothing
+/// happens.
+pub fn close_all() {
+    for slot in take(|_| true) {
+        goodbye(&slot);
+    }
+}
+
+/// Takes the sessions that match out of the registry of this process.
+fn take(matches: impl Fn(&Slot) -> bool) -> Vec<Arc<Slot>> {
+    let Some(registry) = CURRENT.get() else {
+        return Vec::new();
+    };
+    let mut slots = lock(&registry.slots);
+    let (taken, kept) = std::mem::take(&mut *slots).into_iter().partition(|slot| matches(slot));
+    *slots = kept;
+    taken
 }
 
 fn goodbye(slot: &Slot) {
@@ -141,4 +177,25 @@ fn goodbye(slot: &Slot) {
             session.discard();
         }
     }
+}
+
+/// Makes sure that the calling thread closes its sessions when it ends.
+///
+/// Called after a session was used, not before: thread-local values are destroyed in the reverse order
+/// of their creation, and closing needs those of the runtime.
+fn close_at_the_end_of_the_thread() {
+    struct EndOfThread(Cell<bool>);
+
+    impl Drop for EndOfThread {
+        fn drop(&mut self) {
+            if self.0.get() {
+                let _ = catch_unwind(close_thread);
+            }
+        }
+    }
+
+    thread_local! {
+        static END: EndOfThread = const { EndOfThread(Cell::new(false)) };
+    }
+    let _ = END.try_with(|end| end.0.set(true));
 }

@@ -78,16 +78,48 @@ fn panic_in_an_operation_costs_the_connection() {
 }
 
 #[test]
-fn threads_take_turns_on_one_connection() {
+fn each_thread_has_a_connection_and_leaves_none_behind() {
     let mut database = Database::new();
     let uid = database.insert(&Run::running(OWNER, LEASE));
     let proxy = Proxy::start(database.endpoint());
     let key = key(&proxy, &database);
+    assert!(renew(&key, uid).unwrap());
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| (0..25).for_each(|_| assert!(renew(&key, uid).unwrap())));
         }
     });
-    assert_eq!(proxy.connections(), 1);
+    proxy.wait_for_open(1);
+    assert!(renew(&key, uid).unwrap());
+    assert_eq!(
+        proxy.connections(),
+        5,
+        "one per thread; the others' end closed none of this thread"
+    );
     sessions::close(&key);
+}
+
+#[test]
+fn a_request_that_ends_closes_the_connections_of_its_thread() {
+    let mut database = Database::new();
+    let uid = database.insert(&Run::running(OWNER, LEASE));
+    let proxy = Proxy::start(database.endpoint());
+    let key = key(&proxy, &database);
+    assert!(renew(&key, uid).unwrap());
+    std::thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                assert!(renew(&key, uid).unwrap());
+                sessions::close_thread();
+                proxy.wait_for_open(1);
+                assert!(renew(&key, uid).unwrap(), "the next request opens anew");
+            })
+            .join()
+            .unwrap();
+    });
+    proxy.wait_for_open(1);
+    assert!(renew(&key, uid).unwrap());
+    assert_eq!(proxy.connections(), 3);
+    sessions::close_thread();
+    proxy.wait_for_open(0);
 }

@@ -1,0 +1,46 @@
+//! The thread as an owner: a thread-safe PHP runs several requests in one process, each on a thread of its own.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The number of a thread, unique within the process and never given to a second thread.
+///
+/// A number does not name the process: the thread that forked goes on in the child under the same
+/// number. What has to tell the two apart lives in a [`super::fork::PerProcess`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ThreadNumber(u64);
+
+impl ThreadNumber {
+    /// The calling thread.
+    pub(crate) fn this() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        thread_local! {
+            // Without a destructor, so that it can be read while the thread ends.
+            static THIS: Cell<u64> = const { Cell::new(0) };
+        }
+        THIS.with(|this| {
+            if this.get() == 0 {
+                this.set(NEXT.fetch_add(1, Ordering::Relaxed));
+            }
+            Self(this.get())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_has_one_number_and_shares_it_with_no_other() {
+        let this = ThreadNumber::this();
+        assert_eq!(this, ThreadNumber::this());
+        let others: Vec<_> = (0..3)
+            .map(|_| std::thread::spawn(ThreadNumber::this))
+            .map(|thread| thread.join().unwrap())
+            .collect();
+        for (index, number) in others.iter().enumerate() {
+            assert!(*number != this && !others[..index].contains(number));
+        }
+    }
+}
