@@ -305,6 +305,9 @@ pub(crate) fn server_error(number: u16, message: &str) -> (Error, bool) {
         code::STATEMENT_TIMEOUT | code::QUERY_TIMEOUT => Error::connection(format!(
             "the statement took longer than queryTimeoutMs allows: {message}"
         )),
+        code::QUERY_INTERRUPTED => Error::connection(format!(
+            "another connection interrupted the statement (KILL QUERY): {message}; it took no effect, try again"
+        )),
         code::BAD_FIELD => Error::configuration(format!(
             "the run table lacks a column: {message}; update the database schema of nr_llm"
         )),

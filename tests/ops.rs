@@ -18,6 +18,7 @@ mod ops {
     mod clock;
     mod concurrent_load;
     mod dead_letter_stale;
+    mod discarded_connection;
     mod due_runs;
     mod fail_undispatched;
     mod heartbeat;

@@ -4,15 +4,16 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mysql_async::prelude::Queryable;
-use mysql_async::{ClientIdentity, Conn, OptsBuilder, SslOpts};
+use mysql_async::{ClientIdentity, OptsBuilder, SslOpts};
 
+use super::connection::Connection;
 use super::deadline::StatementDeadline;
 use super::execute::{Failure, bounded, words};
 use super::query_cache::QueryCache;
 use super::server::ServerCapabilities;
 use super::session::{Live, Session};
 use super::settings::session_settings;
-use super::socket_wait::Waiting;
+use super::socket_wait::Socket;
 use super::statement_cache::StatementCache;
 use crate::config::connection::Endpoint;
 use crate::error::{Error, Kind, Result, code, kind_of_io, server_error};
@@ -25,7 +26,7 @@ impl Session {
             self.timeouts.connect.saturating_sub(started.elapsed()).max(Duration::from_millis(1));
         let endpoint = &self.settings.endpoint;
         let outcome = bounded(rest, async {
-            let mut conn = Conn::new(opts).await?;
+            let mut conn = Connection::open(opts).await?;
             let variables: Vec<(String, String)> = conn
                 .query(
                     "SHOW VARIABLES WHERE Variable_name IN ('version', 'log_bin', 'binlog_format', 'tx_isolation', \
@@ -35,10 +36,12 @@ impl Session {
             let server = ServerCapabilities::from_variables(&variables);
             let limits = server.limits(self.timeouts.query);
             conn.query_drop(session_settings(&server, limits)).await?;
+            let over_socket = matches!(self.settings.endpoint, Endpoint::Socket(_));
+            let socket = conn.descriptor().filter(|_| over_socket && self.alone);
             Ok(Live {
                 conn,
                 alarm: StatementDeadline::new(),
-                waiting: Waiting::new(matches!(self.settings.endpoint, Endpoint::Socket(_)), self.alone),
+                socket: socket.and_then(Socket::new),
                 server,
                 limits,
                 tables: Vec::new(),

@@ -41,8 +41,8 @@ impl Session {
     }
 
     async fn execute_once(&mut self, sql: &str, params: Params) -> Result<Reply> {
-        let Live { conn, alarm, waiting, statements, limits, .. } = self.live().await?;
-        let socket = waiting.socket(size(sql, &params));
+        let Live { conn, alarm, socket, statements, limits, .. } = self.live().await?;
+        let socket = socket.and_then(|socket| socket.for_statement(size(sql, &params)));
         let work = async {
             // Prepared first, so that between `before` and the reply there is one OK packet: that of this execution.
             match params {
@@ -92,8 +92,8 @@ impl Session {
     }
 
     async fn query_once(&mut self, sql: &str, params: Params) -> Result<Vec<Row>> {
-        let Live { conn, alarm, waiting, statements, limits, .. } = self.live().await?;
-        let socket = waiting.socket(size(sql, &params));
+        let Live { conn, alarm, socket, statements, limits, .. } = self.live().await?;
+        let socket = socket.and_then(|socket| socket.for_statement(size(sql, &params)));
         let work = async {
             match params {
                 Params::Empty => rows_of(conn.query_iter(sql).await?).await,

@@ -5,6 +5,7 @@
 
 mod catalogue;
 mod connect;
+mod connection;
 mod deadline;
 pub mod dns;
 mod execute;
@@ -16,6 +17,7 @@ pub mod schema;
 pub mod server;
 pub mod session;
 mod settings;
+pub(crate) mod socket;
 mod socket_wait;
 mod statement_cache;
 mod time_limits;

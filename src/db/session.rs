@@ -7,14 +7,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mysql_async::Conn;
-
+use super::connection::Connection;
 use super::deadline::StatementDeadline;
 use super::dns::{Resolver, plain_thread};
 use super::query_cache::QueryCache;
 use super::schema::TableSchema;
 use super::server::{Limits, Locking, ServerCapabilities};
-use super::socket_wait::Waiting;
+use super::socket_wait::Socket;
 use super::statement_cache::StatementCache;
 use crate::config::connection::ConnectionSettings;
 use crate::config::options::{TableName, Timeouts};
@@ -34,9 +33,10 @@ pub struct Session {
 
 /// An open connection and what is known about its server.
 pub(super) struct Live {
-    pub(super) conn: Conn,
+    pub(super) conn: Connection,
     pub(super) alarm: StatementDeadline,
-    pub(super) waiting: Waiting,
+    /// Where replies are waited for on the socket: that socket.
+    pub(super) socket: Option<Socket>,
     pub(super) server: ServerCapabilities,
     pub(super) limits: Limits,
     pub(super) tables: Vec<(TableName, Arc<TableSchema>)>,
@@ -176,15 +176,16 @@ impl Session {
         self.live.as_ref().is_some_and(|live| live.in_transaction)
     }
 
-    /// Throws the connection away; the next statement opens a new one.
+    /// Closes the connection at once, without a word to the server, and also in the middle of a reply. When this returns, the server has lost
+    /// the connection, whatever copies of its socket forked children hold. The next statement opens a new one.
     pub fn discard(&mut self) {
         self.live = None;
     }
 
-    /// Takes leave of the server, waiting at most `limit`.
+    /// Closes the connection in an orderly way, which takes `limit` at most.
     pub async fn close(&mut self, limit: Duration) {
         if let Some(live) = self.live.take() {
-            let _ = tokio::time::timeout(limit, live.conn.disconnect()).await;
+            live.conn.close(limit).await;
         }
     }
 

@@ -4,6 +4,7 @@
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
+use crate::db::socket::close_inherited;
 use crate::error::{Error, Result};
 
 /// Counts the forks between the process that first asked and this one. Only the handler writes it, in a child that has
@@ -14,12 +15,13 @@ static REGISTERED: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn in_the_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
+    close_inherited();
 }
 
 /// Counts forks from now on, and returns the count so far.
 pub(crate) fn watch() -> Result<u32> {
     if !REGISTERED.load(Ordering::Relaxed) && !REGISTERED.swap(true, Ordering::AcqRel) {
-        // SAFETY: the handler touches one atomic, and stays mapped as long as the process: on Linux the library is linked with nodelete
+        // SAFETY: the handler touches atomics, closes descriptors, and stays mapped as long as the process: on Linux the library is linked with nodelete
         // (build.rs); elsewhere nobody ensures that.
         let code = unsafe { libc::pthread_atfork(None, None, Some(in_the_child)) };
         if code != 0 {

@@ -243,6 +243,7 @@ fn p21_refused_statement_keeps_the_connection() {
         (1064, Kind::Query),
         (1461, Kind::Query),
         (1142, Kind::Query),
+        (1317, Kind::Connection),
         (1146, Kind::Configuration),
         (1054, Kind::Configuration),
     ] {

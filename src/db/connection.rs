@@ -1,0 +1,172 @@
+//! The driver's connection, which is closed when it is dropped: before the call that drops it returns, and in every process.
+
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+
+use mysql_async::{Conn, OptsBuilder};
+use tokio::runtime::{Builder, Handle};
+use tokio::task::yield_now;
+use tokio::time::timeout;
+
+use super::socket::{self, OwnSocket};
+
+/// Maximum time for the driver's own clean-up after an attempt to connect that the server has refused.
+const CLEAN_UP: Duration = Duration::from_millis(50);
+
+/// An open connection. Dropping it ends it at once, also in the middle of a reply.
+pub(super) struct Connection {
+    /// Dropped in `drop()`, or taken in `close()`.
+    conn: ManuallyDrop<Conn>,
+    socket: Option<OwnSocket>,
+    process: u32,
+}
+
+impl Connection {
+    /// Opens a connection. Dropped before its end, or failed, it leaves nothing open.
+    pub(super) async fn open(options: OptsBuilder) -> mysql_async::Result<Self> {
+        let mut attempt = Attempt { work: ManuallyDrop::new(Conn::new(options)), succeeded: false };
+        match (&mut *attempt.work).await {
+            Ok(conn) => {
+                attempt.succeeded = true;
+                Ok(Self {
+                    conn: ManuallyDrop::new(conn),
+                    socket: OwnSocket::of_new_connection(),
+                    process: std::process::id(),
+                })
+            }
+            Err(error) => {
+                drop(attempt);
+                clean_up().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// The number of its socket's descriptor, where the system tells it.
+    pub(super) fn descriptor(&self) -> Option<std::os::fd::RawFd> {
+        self.socket.as_ref().map(OwnSocket::fd)
+    }
+
+    /// Closes the connection with a word to the server, which takes `limit` at most.
+    pub(super) async fn close(mut self, limit: Duration) {
+        if !self.is_ours() {
+            return;
+        }
+        let copy = self.socket.as_ref().and_then(OwnSocket::duplicate);
+        self.socket = None;
+        // SAFETY: `conn` is initialised, and `self` is forgotten before it could be dropped or used again.
+        let conn = unsafe { ManuallyDrop::take(&mut self.conn) };
+        std::mem::forget(self);
+        let _ = timeout(limit, conn.disconnect()).await;
+        if let Some(copy) = copy {
+            socket::end(&copy);
+        }
+    }
+
+    /// Returns whether this process has opened it. A forked child leaves what it inherited as it is: dropping the parent's
+    /// connection would deregister it from an epoll instance that both share.
+    fn is_ours(&self) -> bool {
+        self.process == std::process::id() && self.socket.as_ref().is_none_or(OwnSocket::is_ours)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if !self.is_ours() {
+            return;
+        }
+        if let Some(socket) = self.socket.take() {
+            socket.shut_down();
+        }
+        // SAFETY: `conn` is initialised, and not used again.
+        without_spawning(|| unsafe { ManuallyDrop::drop(&mut self.conn) });
+    }
+}
+
+impl Deref for Connection {
+    type Target = Conn;
+
+    fn deref(&self) -> &Conn {
+        &self.conn
+    }
+}
+
+impl DerefMut for Connection {
+    fn deref_mut(&mut self) -> &mut Conn {
+        &mut self.conn
+    }
+}
+
+/// An attempt to connect. Dropped before its end, it leaves nothing open.
+struct Attempt<T> {
+    work: ManuallyDrop<T>,
+    succeeded: bool,
+}
+
+impl<T> Drop for Attempt<T> {
+    fn drop(&mut self) {
+        if !self.succeeded && Handle::try_current().is_ok() {
+            socket::shut_down_unregistered();
+        }
+        // SAFETY: initialised when it was made, and not used again.
+        without_spawning(|| unsafe { ManuallyDrop::drop(&mut self.work) });
+    }
+}
+
+/// Drops a connection where the driver cannot put its clean-up off. In a runtime the driver spawns a task that may never run, or wait
+/// without limit for the rest of a reply; on a runtime that has ended, a spawned task is dropped at once, and the socket with it.
+fn without_spawning<T>(drop: impl FnOnce() -> T) -> T {
+    let Ok(ended) = Builder::new_current_thread().build() else {
+        return drop();
+    };
+    let handle = ended.handle().clone();
+    ended.shutdown_background();
+    let _entered = handle.enter();
+    drop()
+}
+
+/// Lets the driver's own clean-up come to its end: where an attempt to connect fails, the driver drops the connection itself.
+async fn clean_up() {
+    let tasks = Handle::current().metrics();
+    let done = async {
+        while tasks.num_alive_tasks() > 0 {
+            yield_now().await;
+        }
+    };
+    if timeout(CLEAN_UP, done).await.is_err() {
+        socket::shut_down_unregistered();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn what_a_drop_spawns_has_ended_when_the_drop_returns() {
+        struct Spawns(Option<tokio::net::TcpStream>);
+        impl Drop for Spawns {
+            fn drop(&mut self) {
+                let stream = self.0.take();
+                Handle::current().spawn(async move {
+                    std::future::pending::<()>().await;
+                    drop(stream);
+                });
+            }
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let stream = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await;
+            let spawns = Spawns(Some(stream.unwrap()));
+            let mut peer = listener.accept().unwrap().0;
+            without_spawning(|| drop(spawns));
+            assert_eq!(peer.read(&mut [0]).unwrap(), 0);
+            assert_eq!(Handle::current().metrics().num_alive_tasks(), 0);
+        });
+    }
+}
