@@ -61,6 +61,10 @@ typedef enum {
      * An option of the wrong type. Nothing was sent to the server.
      */
     NRLLM_STATUS_TYPE = 8,
+    /**
+     * The process has no thread, descriptor or memory left.
+     */
+    NRLLM_STATUS_RESOURCE = 9,
 } NrllmStatus;
 
 /**
