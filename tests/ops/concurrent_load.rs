@@ -32,7 +32,7 @@ struct Tally {
 }
 
 fn mixed_load(key: bool) {
-    let server = Server::start(&[]);
+    let server = Server::start(&["--innodb-print-all-deadlocks=ON"]);
     let shape = if key { Shape::default().lease_key() } else { Shape::default() };
     let mut database = Database::on(&server, &shape);
     let uids = database.insert_all(&vec![Run::queued(); RUNS]);
@@ -184,7 +184,7 @@ fn mixed_load(key: bool) {
         0
     );
     if server.is_mariadb() && !key {
-        assert_eq!(server.global_status("Innodb_deadlocks"), 0);
+        assert_eq!(server.global_status("Innodb_deadlocks"), 0, "{}", server.log());
     }
 }
 
