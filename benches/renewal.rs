@@ -16,12 +16,14 @@ use nrllm_runtime::config::connection::{ConnectionSettings, Defaults};
 use nrllm_runtime::config::options::Options;
 use nrllm_runtime::config::value::{Input, Key};
 use nrllm_runtime::db::Session;
+use nrllm_runtime::domain::holder::Holder;
 use nrllm_runtime::ops::mark_pending_effect::mark_pending_effect;
 use nrllm_runtime::ops::renew_lease::renew_lease;
 use nrllm_runtime::ops::sql::Context;
 use tokio::runtime::{Builder, Runtime};
 
 const OWNER: &str = "bench:host-name-of-a-worker:4711:0123456789abcdef";
+const HOLDER: Holder<'_> = Holder { run_uid: 1, owner: OWNER };
 const LEASE: i64 = 1_900_000_000;
 
 fn environment(name: &str) -> String {
@@ -87,7 +89,7 @@ fn renewal(criterion: &mut Criterion) {
             lease += 1;
             assert!(
                 runtime
-                    .block_on(renew_lease(&mut session, Context::now(&options), 1, OWNER, lease))
+                    .block_on(renew_lease(&mut session, Context::now(&options), HOLDER, lease))
                     .unwrap()
             );
         });
@@ -96,7 +98,7 @@ fn renewal(criterion: &mut Criterion) {
         bencher.iter(|| {
             assert!(
                 runtime
-                    .block_on(renew_lease(&mut session, Context::now(&options), 1, OWNER, LEASE))
+                    .block_on(renew_lease(&mut session, Context::now(&options), HOLDER, LEASE))
                     .unwrap()
             )
         });
@@ -105,7 +107,12 @@ fn renewal(criterion: &mut Criterion) {
         bencher.iter(|| {
             assert!(
                 !runtime
-                    .block_on(renew_lease(&mut session, Context::now(&options), 1, "nobody", LEASE))
+                    .block_on(renew_lease(
+                        &mut session,
+                        Context::now(&options),
+                        Holder { owner: "nobody", ..HOLDER },
+                        LEASE
+                    ))
                     .unwrap()
             )
         });
@@ -120,8 +127,7 @@ fn renewal(criterion: &mut Criterion) {
                     .block_on(mark_pending_effect(
                         &mut session,
                         Context::now(&options),
-                        1,
-                        OWNER,
+                        HOLDER,
                         effect,
                         LEASE
                     ))

@@ -15,9 +15,10 @@ use std::sync::Arc;
 
 use nrllm_runtime::config::connection::{ConnectionSettings, Defaults};
 use nrllm_runtime::config::options::Options;
+use nrllm_runtime::config::requests::ReapRequest;
 use nrllm_runtime::config::value::{Input, Key};
 use nrllm_runtime::db::Session;
-use nrllm_runtime::ops::reap::{Request, reap};
+use nrllm_runtime::ops::reap::reap;
 use nrllm_runtime::ops::sql::Context;
 use support::database::{Database, Run};
 use tokio::runtime::Builder;
@@ -59,7 +60,7 @@ fn p11_five_thousand_stale_runs_cost_no_memory() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let mut session = Session::new(Arc::new(settings), options.timeouts);
     let mut reap_some = |limit: u64| {
-        let request = Request { limit, ..Request::default() };
+        let request = ReapRequest { limit, ..ReapRequest::default() };
         let report = runtime
             .block_on(reap(&mut session, Context { options: &options, time: NOW }, &request))
             .unwrap();

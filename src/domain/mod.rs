@@ -5,6 +5,8 @@
 pub mod backoff;
 pub mod decision;
 pub mod failure;
+pub mod holder;
+pub mod lease_state;
 pub mod owner;
 pub mod status;
 pub mod validate;

@@ -45,6 +45,12 @@ impl Status {
         }
     }
 
+    /// Returns whether a run of this status has ended.
+    #[must_use]
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+
     /// The status of a stored word; `None` for one that this release does not know.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
@@ -106,6 +112,8 @@ mod tests {
         for status in Status::ALL {
             assert_eq!(Status::parse(status.as_str()), Some(status));
         }
+        let terminal: Vec<_> = Status::ALL.into_iter().filter(|s| s.is_terminal()).collect();
+        assert_eq!(terminal, [Status::Completed, Status::Failed, Status::Cancelled]);
         assert_eq!(Status::parse("Queued"), None);
     }
 }

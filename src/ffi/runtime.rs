@@ -13,17 +13,19 @@ use super::memory::{Out, bytes, number, optional};
 use super::view::{QueuedView, RecoveryView, ReportView, StatusView};
 use crate::config::connection::{ConnectionSettings, Defaults};
 use crate::config::options::Options;
+use crate::config::requests::{ReapRequest, SweepRequest, WakeUp};
 use crate::config::value::Input;
 use crate::db::Session;
 use crate::domain::failure::error_class;
+use crate::domain::holder::Holder;
 use crate::domain::validate::{self, ArgumentError};
 use crate::error::Result;
-use crate::ops::outbox::WakeUp;
-use crate::ops::reap::{self, Request};
+use crate::ops::reap;
 use crate::ops::sql::Context;
 use crate::ops::{
     cancel_run, claim_queued, dead_letter_stale, due_runs, fail_undispatched, lease_state,
-    mark_pending_effect, recover_failure, renew_lease, requeue, status, stranded_runs,
+    mark_pending_effect, recover_failure, renew_lease, requeue, requeue_stale, status,
+    stranded_runs,
 };
 use crate::process::sessions::{self, Key};
 
@@ -183,11 +185,11 @@ pub unsafe extern "C" fn nrllm_claim_queued(
         guard(error, || {
             let answer = Out::new("claimed", claimed, false)?;
             let runtime = self::runtime(runtime)?;
-            let uid = validate::run_uid(run_uid)?;
-            let owner = validate::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
+            let holder =
+                Holder::parse(run_uid, bytes("claimedBy", claimed_by, claimed_by_length)?)?;
             let lease = validate::lease_expires(lease_expires)?;
             answer.set(runtime.call(async |session, context| {
-                claim_queued::claim_queued(session, context, uid, owner, lease).await
+                claim_queued::claim_queued(session, context, holder, lease).await
             })?);
             Ok(())
         })
@@ -217,11 +219,11 @@ pub unsafe extern "C" fn nrllm_renew_lease(
         guard(error, || {
             let answer = Out::new("renewed", renewed, false)?;
             let runtime = self::runtime(runtime)?;
-            let uid = validate::run_uid(run_uid)?;
-            let owner = validate::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
+            let holder =
+                Holder::parse(run_uid, bytes("claimedBy", claimed_by, claimed_by_length)?)?;
             let lease = validate::lease_expires(lease_expires)?;
             answer.set(runtime.call(async |session, context| {
-                renew_lease::renew_lease(session, context, uid, owner, lease).await
+                renew_lease::renew_lease(session, context, holder, lease).await
             })?);
             Ok(())
         })
@@ -254,15 +256,13 @@ pub unsafe extern "C" fn nrllm_mark_pending_effect(
         guard(error, || {
             let answer = Out::new("marked", marked, false)?;
             let runtime = self::runtime(runtime)?;
-            let uid = validate::run_uid(run_uid)?;
-            let owner = validate::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
+            let holder =
+                Holder::parse(run_uid, bytes("claimedBy", claimed_by, claimed_by_length)?)?;
             let effect = validate::effect(bytes("effect", effect, effect_length)?)?;
             let lease = validate::lease_expires(lease_expires)?;
             answer.set(runtime.call(async |session, context| {
-                mark_pending_effect::mark_pending_effect(
-                    session, context, uid, owner, effect, lease,
-                )
-                .await
+                mark_pending_effect::mark_pending_effect(session, context, holder, effect, lease)
+                    .await
             })?);
             Ok(())
         })
@@ -291,11 +291,13 @@ pub unsafe extern "C" fn nrllm_requeue(
         guard(error, || {
             let answer = Out::new("requeued", requeued, false)?;
             let runtime = self::runtime(runtime)?;
-            let uid = validate::run_uid(run_uid)?;
-            let owner = validate::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
-            answer.set(runtime.call(async |session, context| {
-                requeue::requeue(session, context, uid, owner).await
-            })?);
+            let holder =
+                Holder::parse(run_uid, bytes("claimedBy", claimed_by, claimed_by_length)?)?;
+            answer.set(
+                runtime.call(async |session, context| {
+                    requeue::requeue(session, context, holder).await
+                })?,
+            );
             Ok(())
         })
     }
@@ -325,7 +327,7 @@ pub unsafe extern "C" fn nrllm_requeue_stale(
             let uid = validate::run_uid(run_uid)?;
             let now = validate::now(now)?;
             answer.set(runtime.call(async |session, context| {
-                requeue::requeue_stale(session, context, uid, now).await
+                requeue_stale::requeue_stale(session, context, uid, now).await
             })?);
             Ok(())
         })
@@ -393,10 +395,10 @@ pub unsafe extern "C" fn nrllm_lease_state(
         guard(error, || {
             let answer = Out::text("state", state)?;
             let runtime = self::runtime(runtime)?;
-            let uid = validate::run_uid(run_uid)?;
-            let owner = validate::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
+            let holder =
+                Holder::parse(run_uid, bytes("claimedBy", claimed_by, claimed_by_length)?)?;
             let state = runtime.call(async |session, context| {
-                lease_state::lease_state(session, context, uid, owner).await
+                lease_state::lease_state(session, context, holder).await
             })?;
             answer.set_text(state.as_str());
             Ok(())
@@ -436,16 +438,15 @@ pub unsafe extern "C" fn nrllm_recover_failure(
         guard(error, || {
             let answer = Out::text("recovery", recovery)?;
             let runtime = self::runtime(runtime)?;
-            let uid = validate::run_uid(run_uid)?;
-            let owner = validate::claimed_by(bytes("claimedBy", claimed_by, claimed_by_length)?)?;
+            let holder =
+                Holder::parse(run_uid, bytes("claimedBy", claimed_by, claimed_by_length)?)?;
             let wake_up = self::wake_up(wake_up, wake_up_length)?;
             let failure = told(failure_type, code, error_class, error_class_length)?;
             let operation = async |session: &mut Session, context: Context<'_>| {
                 recover_failure::recover_failure(
                     session,
                     context,
-                    uid,
-                    owner,
+                    holder,
                     &failure,
                     wake_up.as_ref(),
                 )
@@ -489,7 +490,7 @@ pub unsafe extern "C" fn nrllm_reap(
                 Some(json) => input::entries("options", json)?,
                 None => Vec::new(),
             };
-            let request = Request::parse(limit, number(now), &entries)?;
+            let request = ReapRequest::parse(limit, number(now), &entries)?;
             let report = runtime
                 .call(async |session, context| reap::reap(session, context, &request).await)?;
             answer.set_json(&ReportView::new(&report))?;
@@ -558,12 +559,8 @@ pub unsafe extern "C" fn nrllm_stranded_runs(
         guard(error, || {
             let answer = Out::text("runs", runs)?;
             let runtime = self::runtime(runtime)?;
-            let request = stranded_runs::Request {
-                older_than_seconds: validate::age_seconds("olderThanSeconds", older_than_seconds)?,
-                limit: validate::limit(limit)?,
-                now: number(now).map(validate::now).transpose()?,
-                wake_up: self::wake_up(wake_up, wake_up_length)?,
-            };
+            let wake_up = self::wake_up(wake_up, wake_up_length)?;
+            let request = SweepRequest::parse(older_than_seconds, limit, number(now), wake_up)?;
             let runs = runtime.call(async |session, context| {
                 stranded_runs::stranded_runs(session, context, &request).await
             })?;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::interrupt_signal::InterruptSignal;
 use super::thread as keeper;
+use crate::domain::lease_state::LeaseState;
 use crate::error::{Error, Kind, Result};
-use crate::ops::lease_state::LeaseState;
 use crate::process::clock::{self, MILLISECOND};
 use crate::process::fork;
 use crate::process::thread::ThreadNumber;

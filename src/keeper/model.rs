@@ -18,7 +18,7 @@ use super::interrupt_signal::InterruptSignal;
 use super::lease::{Image, Lease, LeaseStatus, SharedLease};
 use super::options::KeepOptions;
 use super::schedule::{Next, Schedule};
-use crate::ops::lease_state::LeaseState;
+use crate::domain::lease_state::LeaseState;
 use crate::process::clock;
 
 /// The lease, the interval of its beats and its limits, in ticks.

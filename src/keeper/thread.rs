@@ -23,6 +23,7 @@ use super::schedule::{LEAST_TIME, Limit, Next, Schedule, least_time, time_for};
 use crate::config::connection::ConnectionSettings;
 use crate::config::options::{Options, Timeouts};
 use crate::db::Session;
+use crate::domain::holder::Holder;
 use crate::error::{Error, Result};
 use crate::ops::heartbeat::{Beat, End, beat};
 use crate::process::clock::{self, SECOND};
@@ -118,7 +119,8 @@ pub fn keep(
             sent = clock::now();
             true
         };
-        beat(session, options, uid, owner, keep.lease_seconds, End::Exact, sending).await
+        let holder = Holder { run_uid: uid, owner };
+        beat(session, options, holder, keep.lease_seconds, End::Exact, sending).await
     })?;
     if let Beat::NotOwner(state) = first {
         return Err(error(LeaseStatus::of(state), uid, owner, None));
@@ -476,8 +478,7 @@ async fn beat_one(
             beat(
                 link,
                 &this.options,
-                this.cell.uid,
-                &this.cell.owner,
+                Holder { run_uid: this.cell.uid, owner: &this.cell.owner },
                 this.keep.lease_seconds,
                 End::NeverEarlier,
                 sending,

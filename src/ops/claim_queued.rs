@@ -2,48 +2,50 @@
 //!
 //! Guard: the run's uid, and `queued`. Effect: `running`, owner, lease, `started_at`, `tstamp`.
 
-use super::confirm::{self, Statement};
-use super::sql::{Context, OWNED};
-use crate::db::{Session, params};
+use super::confirm::GuardedWrite;
+use super::sql::{Context, bind, held_by, sql, update};
+use crate::db::Session;
+use crate::domain::holder::Holder;
 use crate::error::Result;
 
 const COLUMNS: &[&str] = &["uid", "status", "claimed_by", "lease_expires", "started_at", "tstamp"];
 
-/// Claims a queued run. False: somebody else has it, or it is not queued (any more).
+/// Claims a queued run until `lease_expires` (unix seconds). Returns false where another worker has it, or it is not queued.
 ///
 /// # Errors
 ///
-/// An argument error for an owner the column cannot hold; a connection error, after which the run is either unclaimed or
-/// claimed by this owner under this lease.
+/// An argument error for an owner that the column cannot hold; a connection error, after which the run is either unclaimed or
+/// claimed by this owner with this lease.
 pub async fn claim_queued(
     session: &mut Session,
     context: Context<'_>,
-    uid: u64,
-    owner: &str,
+    holder: Holder<'_>,
     lease_expires: i64,
 ) -> Result<bool> {
-    let facts = session.table(context.table()).await?;
-    facts.require(COLUMNS)?;
-    facts.check_storable("claimed_by", "claimedBy", owner)?;
-    let (table, time) = (context.quoted(), context.time_sql());
-    let write = Statement {
-        sql: format!(
-            "UPDATE {table} FORCE INDEX (PRIMARY) SET status = 'running', claimed_by = ?, lease_expires = {time}, started_at = {time}, \
-             tstamp = {time} WHERE uid = ? AND status = 'queued'"
-        ),
-        params: params![owner, context.at(lease_expires), context.at_now(), context.at_now(), uid],
-    };
-    // Ours if owner and lease are: two processes never share an identity.
-    let exact = if context.lease_is_exact() {
-        " AND lease_expires = ?"
+    let schema = session.table(context.table()).await?;
+    schema.require(COLUMNS)?;
+    schema.check_storable("claimed_by", "claimedBy", holder.owner)?;
+    let claimed = sql!(
+        "status = 'running', claimed_by = {}, lease_expires = {}, started_at = {}, tstamp = {}",
+        bind(holder.owner),
+        context.bound(lease_expires),
+        context.bound_now(),
+        context.bound_now()
+    );
+    let queued = sql!("uid = {} AND status = 'queued'", bind(holder.run_uid));
+    // The claim is this one if owner and lease are: two processes never share an identity (rule 5).
+    let lease = if context.lease_is_exact() {
+        sql!("lease_expires = {}", bind(lease_expires))
     } else {
-        " AND lease_expires > ? * 0"
+        sql!("lease_expires > {} * 0", bind(lease_expires))
     };
-    let read_back = Statement {
-        sql: format!(
-            "SELECT status = 'running' AND {OWNED}{exact}, status = 'queued' FROM {table} WHERE uid = ? FOR UPDATE"
-        ),
-        params: params![owner, lease_expires, uid],
-    };
-    Ok(confirm::write(session, &write, &read_back).await?.is_done())
+    let read_back = sql!(
+        "SELECT {} AND {}, status = 'queued' FROM {} WHERE uid = {} FOR UPDATE",
+        held_by(holder.owner),
+        lease,
+        context.table(),
+        bind(holder.run_uid)
+    );
+    let write = GuardedWrite::new(update(context, claimed, queued), read_back);
+    Ok(write.execute(session).await?.is_done())
 }

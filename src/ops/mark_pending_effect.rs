@@ -1,46 +1,54 @@
-//! Fence: before a tool runs, its effect is written to the row; after it, cleared. A reaper then knows what a dead worker was
-//! in the middle of.
+//! Write fence: before a tool is executed, its effect is written to the row; after it, the fence is cleared. A reaper then knows
+//! what a dead worker was in the middle of.
 //!
 //! Guard: the run's uid, `running`, and the owner byte by byte. Effect: `pending_effect`, `lease_expires`, `tstamp`.
 
-use super::renew_lease::is_held;
-use super::sql::{Context, OWNED};
-use crate::db::schema::TableSchema;
+use super::confirm::is_held;
+use super::sql::{Context, HELD_BY, LEASE_COLUMNS, Sql, cached, renewal, sql, update};
 use crate::db::{Session, idempotent, params};
+use crate::domain::holder::Holder;
 use crate::error::Result;
 
-const COLUMNS: &[&str] =
-    &["uid", "status", "claimed_by", "lease_expires", "tstamp", "pending_effect"];
-
-/// Marks the effect of the tool that runs next (the empty one clears the fence) and renews the lease. False: the lease is lost.
+/// Marks the effect of the tool that is executed next (the empty effect clears the fence), and renews the lease until
+/// `lease_expires` (unix seconds). Returns false where the lease is lost: the tool must not be executed then.
 ///
 /// # Errors
 ///
-/// An argument error for an effect the column cannot hold; a connection or query error.
+/// An argument error for an effect or owner that the column cannot hold; a connection or query error.
 pub async fn mark_pending_effect(
     session: &mut Session,
     context: Context<'_>,
-    uid: u64,
-    owner: &str,
+    holder: Holder<'_>,
     effect: &str,
     lease_expires: i64,
 ) -> Result<bool> {
     idempotent(session, async |session| {
-        let plan = session.plan("fence", context, |facts| sql(facts, context)).await?;
-        plan.facts.check_storable("claimed_by", "claimedBy", owner)?;
-        plan.facts.check_storable("pending_effect", "effect", effect)?;
-        let params = || params![effect, context.at(lease_expires), context.at_now(), uid, owner];
-        let reply = session.execute_with(&plan.sql, params).await?;
-        is_held(session, context, uid, owner, reply).await
+        let query = cached(session, "fence", context, |schema| {
+            schema.require(LEASE_COLUMNS)?;
+            schema.require(&["pending_effect"])?;
+            Ok(statement(context))
+        })
+        .await?;
+        query.facts.check_storable("claimed_by", "claimedBy", holder.owner)?;
+        query.facts.check_storable("pending_effect", "effect", effect)?;
+        let params = || {
+            params![
+                effect,
+                context.at(lease_expires),
+                context.at(context.time),
+                holder.run_uid,
+                holder.owner
+            ]
+        };
+        let reply = session.execute_with(&query.sql, params).await?;
+        is_held(session, context, holder, reply).await
     })
     .await
 }
 
-fn sql(facts: &TableSchema, context: Context<'_>) -> Result<String> {
-    facts.require(COLUMNS)?;
-    let (table, time) = (context.quoted(), context.time_sql());
-    Ok(format!(
-        "UPDATE {table} FORCE INDEX (PRIMARY) SET pending_effect = ?, lease_expires = {time}, tstamp = {time} \
-         WHERE uid = ? AND status = 'running' AND {OWNED}"
-    ))
+/// The statement without its values: effect, new end, now, uid, owner.
+fn statement(context: Context<'_>) -> Sql {
+    let time = || Sql::from(context.placeholder());
+    let marked = sql!("pending_effect = ?, {}", renewal(time(), time()));
+    update(context, marked, sql!("uid = ? AND {}", HELD_BY))
 }

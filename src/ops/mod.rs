@@ -4,7 +4,6 @@
 //! stands in the one statement that writes, or, where a transaction decides (recover, reap, stranded), in the locking read before it, and as
 //! far as it can again in the write. The result comes from the number of matched rows.
 
-mod cached_query;
 pub mod cancel_run;
 mod chunked;
 pub mod claim_queued;
@@ -15,11 +14,12 @@ pub mod fail_undispatched;
 pub mod heartbeat;
 pub mod lease_state;
 pub mod mark_pending_effect;
-pub mod outbox;
+mod outbox;
 pub mod reap;
 pub mod recover_failure;
 pub mod renew_lease;
 pub mod requeue;
+pub mod requeue_stale;
 pub mod sql;
 pub mod status;
 pub mod stranded_runs;

@@ -2,65 +2,49 @@
 //!
 //! Guard: the run's uid, `running`, and the owner byte by byte. Effect: `lease_expires`, `tstamp`.
 
-use super::sql::{Context, OWNED};
-use crate::db::row::flag;
-use crate::db::schema::TableSchema;
-use crate::db::{Reply, Session, idempotent, params};
+use super::confirm::is_held;
+use super::sql::{Context, HELD_BY, LEASE_COLUMNS, Sql, cached, renewal, sql, update};
+use crate::db::{Session, idempotent, params};
+use crate::domain::holder::Holder;
 use crate::error::Result;
 
-pub(crate) const COLUMNS: &[&str] = &["uid", "status", "claimed_by", "lease_expires", "tstamp"];
-
-/// Renews a lease, in one round trip. False: the lease is lost.
+/// Renews a lease until `lease_expires` (unix seconds), in one round trip. Returns false where the lease is lost.
 ///
-/// Decided by the number of matched rows, so a renewal that changes nothing is one (rule 1). Safe to repeat: a connection that
-/// is lost is opened again once.
+/// The number of matched rows decides, so a renewal that changes nothing is one (rule 1). It is idempotent: a lost connection is
+/// opened again once, and the renewal is repeated.
 ///
 /// # Errors
 ///
-/// A connection or query error; it says nothing about who holds the lease.
+/// A connection or query error, which says nothing about who holds the lease (rule 17).
 pub async fn renew_lease(
     session: &mut Session,
     context: Context<'_>,
-    uid: u64,
-    owner: &str,
+    holder: Holder<'_>,
     lease_expires: i64,
 ) -> Result<bool> {
     idempotent(session, async |session| {
-        let plan = session.plan("renew", context, |facts| sql(facts, context)).await?;
-        plan.facts.check_storable("claimed_by", "claimedBy", owner)?;
-        let params = || params![context.at(lease_expires), context.at_now(), uid, owner];
-        let reply = session.execute_with(&plan.sql, params).await?;
-        is_held(session, context, uid, owner, reply).await
+        let query = cached(session, "renew", context, |schema| {
+            schema.require(LEASE_COLUMNS)?;
+            Ok(statement(context))
+        })
+        .await?;
+        query.facts.check_storable("claimed_by", "claimedBy", holder.owner)?;
+        let params = || {
+            params![
+                context.at(lease_expires),
+                context.at(context.time),
+                holder.run_uid,
+                holder.owner
+            ]
+        };
+        let reply = session.execute_with(&query.sql, params).await?;
+        is_held(session, context, holder, reply).await
     })
     .await
 }
 
-fn sql(facts: &TableSchema, context: Context<'_>) -> Result<String> {
-    facts.require(COLUMNS)?;
-    let (table, time) = (context.quoted(), context.time_sql());
-    Ok(format!(
-        "UPDATE {table} FORCE INDEX (PRIMARY) SET lease_expires = {time}, tstamp = {time} WHERE uid = ? AND status = 'running' AND {OWNED}"
-    ))
-}
-
-/// Does the owner hold the run, by the reply to a write that asked for that? A locking read tells where the reply's text says nothing.
-pub(crate) async fn is_held(
-    session: &mut Session,
-    context: Context<'_>,
-    uid: u64,
-    owner: &str,
-    reply: Reply,
-) -> Result<bool> {
-    if let Some(matched) = reply.matched {
-        return Ok(matched > 0);
-    }
-    let sql = format!(
-        "SELECT status = 'running' AND {OWNED} FROM {} WHERE uid = ? FOR UPDATE",
-        context.quoted()
-    );
-    let rows = session.query(&sql, params![owner, uid]).await?;
-    match rows.into_iter().next() {
-        Some(mut row) => flag(&mut row, 0),
-        None => Ok(false),
-    }
+/// The statement without its values: new end, now, uid, owner.
+fn statement(context: Context<'_>) -> Sql {
+    let time = || Sql::from(context.placeholder());
+    update(context, renewal(time(), time()), sql!("uid = ? AND {}", HELD_BY))
 }

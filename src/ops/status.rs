@@ -1,9 +1,8 @@
 //! Status: what an operator wants to know about the run table, by plain reads.
 
-use mysql_async::Params;
-
-use super::due_runs;
-use super::sql::{Context, HAS_REQUEST, unix_time_ms};
+use super::sql::{
+    Context, HAS_REQUEST, Sql, due, last_touched, number, queued_since, sql, unix_time_ms,
+};
 use crate::db::has_lease_key;
 use crate::db::row::{optional_signed, signed, text, unsigned};
 use crate::db::{Session, idempotent};
@@ -60,8 +59,8 @@ async fn read(
     now: Option<i64>,
     since: Option<i64>,
 ) -> Result<StatusReport> {
-    let facts = session.table(context.table()).await?;
-    facts.require(&[
+    let schema = session.table(context.table()).await?;
+    schema.require(&[
         "uid",
         "status",
         "termination_reason",
@@ -72,15 +71,16 @@ async fn read(
         "crdate",
     ])?;
     let mut report = StatusReport::default();
-    let table = context.quoted();
-    let now_sql = context.time_literal(now.unwrap_or(context.time));
-    let created = since.map_or_else(String::new, |since| {
-        format!(" WHERE crdate >= {}", context.time_literal(since))
-    });
+    let table = context.table();
+    let now = context.literal(now.unwrap_or(context.time));
+    let created = since.map(|since| sql!("crdate >= {}", context.literal(since)));
 
-    let counted =
-        groups(session, &format!("SELECT status, COUNT(*) FROM {table}{created} GROUP BY status"))
-            .await?;
+    let all = match &created {
+        Some(created) => sql!(" WHERE {}", created),
+        None => Sql::from(""),
+    };
+    let by_status = sql!("SELECT status, COUNT(*) FROM {}{} GROUP BY status", table, all);
+    let counted = groups(session, &by_status).await?;
     for status in Status::ALL {
         let count =
             counted.iter().find(|(name, _)| name == status.as_str()).map_or(0, |(_, count)| *count);
@@ -88,53 +88,51 @@ async fn read(
     }
     report.counts.extend(counted.into_iter().filter(|(name, _)| Status::parse(name).is_none()));
 
-    let failed = if created.is_empty() {
-        " WHERE status = 'failed'".to_owned()
-    } else {
-        format!("{created} AND status = 'failed'")
+    let failed = match created {
+        Some(created) => sql!("{} AND status = 'failed'", created),
+        None => Sql::from("status = 'failed'"),
     };
-    report.dead_letters = groups(
-        session,
-        &format!(
-            "SELECT termination_reason, COUNT(*) FROM {table}{failed} AND termination_reason <> '' GROUP BY termination_reason \
-             ORDER BY termination_reason"
-        ),
-    )
-    .await?;
-
-    let sql = format!(
-        "SELECT COALESCE(SUM(lease_expires > 0 AND lease_expires < {now_sql}), 0), COALESCE(SUM(lease_expires = 0), 0), \
-         MIN(NULLIF(lease_expires, 0)) FROM {table} WHERE status = 'running'"
+    let by_reason = sql!(
+        "SELECT termination_reason, COUNT(*) FROM {} WHERE {} AND termination_reason <> '' \
+         GROUP BY termination_reason ORDER BY termination_reason",
+        table,
+        failed
     );
-    if let Some(mut row) = session.query(&sql, Params::Empty).await?.into_iter().next() {
+    report.dead_letters = groups(session, &by_reason).await?;
+
+    let leases = sql!(
+        "SELECT COALESCE(SUM(lease_expires > 0 AND lease_expires < {}), 0), COALESCE(SUM(lease_expires = 0), 0), \
+         MIN(NULLIF(lease_expires, 0)) FROM {} WHERE status = 'running'",
+        &now,
+        table
+    );
+    if let Some(mut row) = leases.query(session).await?.into_iter().next() {
         report.expired_leases = unsigned(&mut row, 0)?;
         report.unleased_running = unsigned(&mut row, 1)?;
         report.oldest_lease = optional_signed(&mut row, 2)?;
     }
 
-    let (since_when, last_touched) =
-        (due_runs::queued_since(&facts), due_runs::last_touched(&facts));
-    let due = if facts.has("requeue_count") {
-        due_runs::due_sql(&context, last_touched)
-    } else {
-        last_touched.to_owned()
-    };
-    let sql = format!(
-        "SELECT MAX(CAST({now_sql} AS SIGNED) - CAST({since_when} AS SIGNED)), \
-         COALESCE(SUM({HAS_REQUEST} AND {due} + {STRANDED_AFTER_SECONDS} < {now_sql}), 0) FROM {table} WHERE status = 'queued'"
+    let touched = last_touched(&schema);
+    let due = if schema.has("requeue_count") { due(&context, touched) } else { Sql::from(touched) };
+    let waits = sql!(
+        "SELECT MAX(CAST({} AS SIGNED) - CAST({} AS SIGNED)), COALESCE(SUM({} AND {} + {} < {}), 0) FROM {} \
+         WHERE status = 'queued'",
+        &now,
+        queued_since(&schema),
+        HAS_REQUEST,
+        due,
+        number(STRANDED_AFTER_SECONDS),
+        &now,
+        table
     );
-    if let Some(mut row) = session.query(&sql, Params::Empty).await?.into_iter().next() {
+    if let Some(mut row) = waits.query(session).await?.into_iter().next() {
         report.oldest_queued_seconds = optional_signed(&mut row, 0)?.map(|seconds| seconds.max(0));
         report.stranded = unsigned(&mut row, 1)?;
     }
 
+    let database_time = Sql::from("SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)");
     let before = unix_time_ms();
-    if let Some(mut row) = session
-        .query("SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)", Params::Empty)
-        .await?
-        .into_iter()
-        .next()
-    {
+    if let Some(mut row) = database_time.query(session).await?.into_iter().next() {
         let after = unix_time_ms();
         report.clock_skew_ms = signed(&mut row, 0)? - (before + (after - before) / 2);
     }
@@ -145,7 +143,8 @@ async fn read(
     Ok(report)
 }
 
-async fn groups(session: &mut Session, sql: &str) -> Result<Vec<(String, u64)>> {
-    let rows = session.query(sql, Params::Empty).await?;
+/// Reads pairs of a name and a count.
+async fn groups(session: &mut Session, counts: &Sql) -> Result<Vec<(String, u64)>> {
+    let rows = counts.query(session).await?;
     rows.into_iter().map(|mut row| Ok((text(&mut row, 0)?, unsigned(&mut row, 1)?))).collect()
 }

@@ -1,49 +1,36 @@
-//! Sweep: queued runs that nothing woke, whose wake-up was lost in a crash, a deploy or a full disk (rule 13).
+//! Sweep: queued runs that no wake-up is left for, since it was lost in a crash, a deploy or on a full disk (rule 13).
 //!
 //! Candidates are listed by a plain, bounded read over (status, crdate) outside any transaction. Then, in chunks, they are locked
-//! by primary key (rows that another sweep or a claim holds are passed over) and marked by one write with `tstamp`, so that
-//! nobody wakes them again within the time; the messages are written in the same transaction. Guard: the run's uid, `queued`,
+//! by primary key (rows that another sweep or a claim holds are passed over) and marked by one write of `tstamp`, so that no
+//! other sweep returns them within the time; the messages are written in the same transaction. Guard: the run's uid, `queued`,
 //! and `tstamp` as it was listed.
 
 use std::collections::HashMap;
-use std::time::Instant;
 
-use mysql_async::Params;
-
-use super::chunked::{BEHIND_SKIPPED, Chunks, EXAMINED_PER_LIMIT, LISTING, RetryBudget};
-use super::due_runs::{self, due_sql, last_touched, queued_seconds};
-use super::outbox::{self, Available, FITTING, UUID, WakeUp, Written};
-use super::sql::{Context, uid_list};
+use super::chunked::{self, CallState, ChunkFailed, ChunkWork, Listings, LockWaits};
+use super::confirm::{self, Write};
+use super::outbox::{self, Available, Written, has_fitting_uuid};
+use super::sql::{
+    Context, DUE_COLUMNS, Sql, due, last_touched, number, queued_seconds, queued_with_request, sql,
+    uid_in, update,
+};
+use crate::config::requests::SweepRequest;
 use crate::db::row::{count, signed, text, unsigned};
-use crate::db::server::Locking;
 use crate::db::{Session, idempotent};
 use crate::error::{Error, Result};
 
-/// What a sweep is asked to do.
-#[derive(Debug, Clone, Default)]
-pub struct Request {
-    /// How long after it was due a run counts as stranded, in seconds.
-    pub older_than_seconds: i64,
-    /// How many runs are woken at most.
-    pub limit: u64,
-    /// The time that judges and marks; the caller's own when absent.
-    pub now: Option<i64>,
-    /// Write the wake-ups too.
-    pub wake_up: Option<WakeUp>,
-}
-
-/// A run whose waking the caller has claimed.
+/// A stranded run that the caller has to notify a worker of, unless it is woken up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stranded {
     /// The run's uid.
     pub uid: u64,
     /// The run's uuid.
     pub uuid: String,
-    /// The counter.
+    /// How often it was requeued.
     pub requeue_count: u32,
-    /// How long it has been queued.
+    /// For how many seconds it has been queued.
     pub queued_seconds: i64,
-    /// Was the wake-up written in the same transaction?
+    /// Whether the wake-up was written in the same transaction.
     pub woken_up: bool,
 }
 
@@ -58,51 +45,26 @@ struct Candidate {
     crdate: i64,
 }
 
-/// What an attempt at a chunk has come to.
-#[derive(Default)]
-struct Attempt {
-    /// The candidates that are locked and as they were listed.
-    claimed: Vec<Candidate>,
-    /// What their `tstamp` is set to.
-    mark: i64,
-    /// The messages that were written.
-    written: Option<Written>,
-    /// The message table was waited for in vain: no smaller chunk would help.
-    outbox_blocked: bool,
-    /// The commit is on its way.
-    committing: bool,
-}
-
-/// How many runs are marked at once: the guard has three literals for each, and from 1 000 on `MariaDB` rewrites the list.
-const CHUNK: usize = 300;
-
-/// Claims the waking of stranded runs, oldest first, at most `limit` of them: each is returned at most once within the time, also to
-/// several sweeps at once. With `wake_up` their messages are written in the same transaction; a run whose uuid does not fit
-/// into the envelope is then left for a sweep without.
+/// Claims the waking of stranded runs, oldest first, at most `limit` of them: within the time each is returned at most once,
+/// also to several sweeps at once. With a wake-up their messages are written in the same transaction; a run whose uuid does not
+/// fit into the envelope is then left for a sweep without one.
 ///
 /// # Errors
 ///
 /// A configuration error before anything is written; a connection or query error, after which every run is as it was. An error
-/// behind chunks that were claimed already ends the sweep with those, for the caller has to wake them.
+/// behind chunks that were claimed already ends the sweep with those: the caller has to notify workers of them.
 pub async fn stranded_runs(
     session: &mut Session,
     context: Context<'_>,
-    request: &Request,
+    request: &SweepRequest,
 ) -> Result<Vec<Stranded>> {
     let now = request.now.unwrap_or(context.time);
-    let mut sweep = Sweep {
-        context,
-        request,
-        now,
-        claimed: Vec::new(),
-        patience: RetryBudget::new(),
-        outbox_blocked: false,
-        started: Instant::now(),
-    };
+    let mut sweep = Sweep { context, request, now, claimed: Vec::new() };
     sweep.check(session).await?;
     if now > 0 {
-        let outcome = sweep.run(session).await;
-        sweep.patience.restore_waits(session).await;
+        let mut state = CallState::new();
+        let outcome = sweep.run(session, &mut state).await;
+        state.waits.restore(session).await;
         match outcome {
             Err(_) if !sweep.claimed.is_empty() => {}
             outcome => outcome?,
@@ -113,19 +75,16 @@ pub async fn stranded_runs(
 
 struct Sweep<'a> {
     context: Context<'a>,
-    request: &'a Request,
+    request: &'a SweepRequest,
     now: i64,
     claimed: Vec<Stranded>,
-    patience: RetryBudget,
-    /// The message table was waited for in vain.
-    outbox_blocked: bool,
-    started: Instant,
 }
 
 impl Sweep<'_> {
+    /// Checks what has to be there before anything is written.
     async fn check(&self, session: &mut Session) -> Result<()> {
         idempotent(session, async |session| {
-            session.table(self.context.table()).await?.require(due_runs::COLUMNS)?;
+            session.table(self.context.table()).await?.require(DUE_COLUMNS)?;
             match &self.request.wake_up {
                 Some(wake_up) => outbox::check(session, self.context, wake_up).await,
                 None => Ok(()),
@@ -134,227 +93,230 @@ impl Sweep<'_> {
         .await
     }
 
-    async fn run(&mut self, session: &mut Session) -> Result<()> {
-        let limit = self.request.limit;
-        let most = limit.saturating_mul(EXAMINED_PER_LIMIT);
-        let mut examined = 0;
+    async fn run(&mut self, session: &mut Session, state: &mut CallState) -> Result<()> {
+        let mut listings = Listings::new(self.request.limit);
         let mut after = None;
-        while (self.claimed.len() as u64) < limit
-            && examined < most
-            && (examined == 0 || self.started.elapsed() < BEHIND_SKIPPED)
-        {
-            let wanted = (limit - self.claimed.len() as u64).min(most - examined).min(LISTING);
-            let listed = self.listing(session, after, wanted).await?;
+        loop {
+            let missing = self.request.limit.saturating_sub(self.claimed.len() as u64);
+            let wanted = listings.next(missing);
+            if wanted == 0 {
+                break;
+            }
+            let listed = self.list(session, after, wanted).await?;
             let Some(last) = listed.last() else { break };
             after = Some((last.crdate, last.uid));
-            examined += listed.len() as u64;
-            let more = listed.len() as u64 == wanted;
-            self.claim(session, listed).await?;
-            if !more {
+            listings.examined(listed.len());
+            chunked::handle(session, self, state, &listed).await?;
+            if (listed.len() as u64) < wanted || state.waits.are_over() {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Lists at most `wanted` candidates behind `after`, oldest first.
-    async fn listing(
+    /// Lists at most `wanted` candidates behind `after` (crdate, uid), oldest first.
+    async fn list(
         &self,
         session: &mut Session,
         after: Option<(i64, u64)>,
         wanted: u64,
     ) -> Result<Vec<Candidate>> {
-        let behind = after.map_or_else(String::new, |(crdate, uid)| {
-            format!(" AND (crdate > {crdate} OR (crdate = {crdate} AND uid > {uid}))")
-        });
-        let now = self.context.time_literal(self.now);
+        let behind = after.map_or_else(
+            || Sql::from(""),
+            |(crdate, uid)| {
+                let (crdate, uid) = (number(crdate), number(uid));
+                sql!(" AND (crdate > {} OR (crdate = {} AND uid > {}))", &crdate, &crdate, uid)
+            },
+        );
+        let fitting = match self.request.wake_up {
+            Some(_) => sql!(" AND {}", has_fitting_uuid()),
+            None => Sql::from(""),
+        };
+        let now = self.context.literal(self.now);
         idempotent(session, async |session| {
-            let facts = session.table(self.context.table()).await?;
-            let columns = format!(
+            let schema = session.table(self.context.table()).await?;
+            let columns = sql!(
                 "uid, uuid, requeue_count, tstamp, crdate, {} AS seconds",
-                queued_seconds(&facts, &now)
+                queued_seconds(&schema, &now)
             );
-            let fitting = if self.request.wake_up.is_some() {
-                format!(" AND {UUID} REGEXP ?")
-            } else {
-                String::new()
-            };
-            let stranded = format!(
-                "{due} + {older} < {now}{behind}{fitting}",
-                due = due_sql(&self.context, last_touched(&facts)),
-                older = self.request.older_than_seconds,
+            let stranded = sql!(
+                "{} + {} < {}{}{}",
+                due(&self.context, last_touched(&schema)),
+                number(self.request.older_than_seconds),
+                &now,
+                &behind,
+                &fitting
             );
-            let sql = due_runs::with_request(&self.context, &columns, &stranded, wanted);
-            let params = if fitting.is_empty() {
-                Params::Empty
-            } else {
-                Params::Positional(vec![FITTING.into()])
-            };
-            session.query(&sql, params).await?.into_iter().map(candidate).collect()
+            let listing = queued_with_request(&self.context, columns, stranded, wanted);
+            listing.query(session).await?.into_iter().map(candidate).collect()
         })
         .await
     }
 
-    /// Claims candidates in chunks. A chunk that keeps failing is halved, down to the one run that is to blame; that one waits for the
-    /// next sweep.
-    async fn claim(&mut self, session: &mut Session, candidates: Vec<Candidate>) -> Result<()> {
-        let server = session.server().await?;
-        let waits = server.locking == Locking::Wait;
-        let mut chunks = Chunks::new(&candidates, &server, CHUNK);
-        while let Some(chunk) = chunks.next() {
-            if waits && self.started.elapsed() > BEHIND_SKIPPED {
-                break;
-            }
-            if let Err(error) = self.claim_chunk(session, &chunk).await {
-                if !error.is_transient() || self.outbox_blocked {
-                    return Err(error);
-                }
-                let _ = chunks.halve(chunk);
-            }
+    fn claim(&mut self, candidate: Candidate, woken_up: bool) {
+        let Candidate { uid, uuid, requeue_count, queued_seconds, .. } = candidate;
+        self.claimed.push(Stranded { uid, uuid, requeue_count, queued_seconds, woken_up });
+    }
+}
+
+impl ChunkWork for Sweep<'_> {
+    type Candidate = Candidate;
+
+    // The guard has three literals per run, and from 1 000 on MariaDB rewrites the list.
+    const CHUNK: usize = 300;
+
+    async fn handle(
+        &mut self,
+        session: &mut Session,
+        chunk: &[Candidate],
+        state: &mut CallState,
+    ) -> Result<(), ChunkFailed> {
+        let CallState { budget, waits } = state;
+        let mut write = ChunkWrite { sweep: self, chunk, waits, attempt: Attempt::default() };
+        let outcome = confirm::write(session, budget, &mut write).await;
+        let outbox_blocked = write.attempt.outbox_blocked;
+        outcome.map_err(|failed| ChunkFailed { failed, outbox_blocked })
+    }
+
+    fn skip(&mut self, _: Candidate) {
+        // It waits for the next sweep.
+    }
+}
+
+struct ChunkWrite<'w, 'a> {
+    sweep: &'w mut Sweep<'a>,
+    chunk: &'w [Candidate],
+    waits: &'w mut LockWaits,
+    attempt: Attempt,
+}
+
+/// What an attempt at a chunk has come to.
+#[derive(Default)]
+struct Attempt {
+    /// The candidates that are locked and as they were listed.
+    claimed: Vec<Candidate>,
+    /// What their `tstamp` is set to.
+    mark: i64,
+    /// The messages that were written.
+    written: Option<Written>,
+    /// Another transaction holds locks of the message table: no smaller chunk would help.
+    outbox_blocked: bool,
+}
+
+impl Write for ChunkWrite<'_, '_> {
+    type Answer = ();
+
+    const SKIPS_LOCKED: bool = true;
+
+    /// Locks, marks, writes the messages and commits; five statements.
+    async fn attempt(&mut self, session: &mut Session, sent: &mut bool) -> Result<()> {
+        self.attempt = Attempt::default();
+        let context = self.sweep.context;
+        self.lock(session).await?;
+        if self.attempt.claimed.is_empty() {
+            session.rollback().await;
+            return Ok(());
+        }
+        let uids = self.attempt.uids();
+        confirm::all_matched(self.mark(&uids).execute(session).await?, uids.len())?;
+        if let Some(wake_up) = &self.sweep.request.wake_up {
+            let inserted =
+                outbox::insert(session, context, wake_up, &uids, Available::AtOnce).await;
+            self.attempt.outbox_blocked = inserted.as_ref().is_err_and(Error::waited);
+            self.attempt.written = inserted?;
+        }
+        *sent = true;
+        session.commit().await?;
+        let woken_up = self.sweep.request.wake_up.is_some();
+        for candidate in std::mem::take(&mut self.attempt.claimed) {
+            self.sweep.claim(candidate, woken_up);
         }
         Ok(())
     }
 
-    /// One chunk, with retries of what is transient and a new connection where one is lost.
-    async fn claim_chunk(&mut self, session: &mut Session, chunk: &[Candidate]) -> Result<()> {
-        let mut tries = 1;
-        loop {
-            let mut attempt = Attempt::default();
-            match self.try_chunk(session, chunk, &mut attempt).await {
-                Ok(()) => {
-                    let woken_up = self.request.wake_up.is_some();
-                    self.settle(attempt, |_| woken_up);
-                    return Ok(());
-                }
-                Err(error) => {
-                    session.rollback().await;
-                    self.outbox_blocked = attempt.outbox_blocked;
-                    if attempt.committing && !error.is_transient() {
-                        match self.read_back(session, attempt).await {
-                            Ok(true) => return Ok(()),
-                            // Not committed: once more, all of it.
-                            Ok(false) if self.patience.after_commit(&error) => {}
-                            Ok(false) => return Err(error),
-                            Err(second) => {
-                                session.rollback().await;
-                                return Err(super::confirm::unknown(&error, &second));
-                            }
-                        }
-                    } else if !self.patience.before_commit(session, &error, &mut tries).await {
-                        return Err(error);
-                    }
-                }
+    /// Reads back, under the rows' locks, whether the marks stand, and returns the runs then.
+    ///
+    /// All were marked or none, so one run that is queued as it was listed proves that none was. A mark may be another sweep's
+    /// of the same second: it proves nothing about the others.
+    async fn read_back(&mut self, session: &mut Session) -> Result<Option<()>> {
+        let claimed = &self.attempt.claimed;
+        let read = sql!(
+            "SELECT uid, tstamp FROM {} FORCE INDEX (PRIMARY) WHERE {} AND status = 'queued' FOR UPDATE",
+            self.sweep.context.table(),
+            uid_in(claimed.iter().map(|candidate| candidate.uid))
+        );
+        session.begin_reading_back().await?;
+        let mut queued = HashMap::new();
+        for mut row in read.query(session).await? {
+            queued.insert(unsigned(&mut row, 0)?, signed(&mut row, 1)?);
+        }
+        let uuids = claimed.iter().map(|candidate| candidate.uuid.as_str());
+        let wake_up = self.sweep.request.wake_up.as_ref();
+        let messages = outbox::standing(session, wake_up, self.attempt.written, uuids).await?;
+        session.rollback().await;
+        if claimed.iter().any(|candidate| queued.get(&candidate.uid) == Some(&candidate.tstamp)) {
+            return Ok(None);
+        }
+        let mark = self.attempt.mark;
+        for candidate in std::mem::take(&mut self.attempt.claimed) {
+            // A run that is not queued any more was taken by a worker: no wake-up is needed.
+            if queued.get(&candidate.uid) == Some(&mark) {
+                let woken_up = messages.contains(candidate.uuid.as_str());
+                self.sweep.claim(candidate, woken_up);
             }
         }
+        Ok(Some(()))
     }
+}
 
-    fn settle(&mut self, attempt: Attempt, woken_up: impl Fn(&Candidate) -> bool) {
-        self.claimed.extend(attempt.claimed.into_iter().map(|candidate| Stranded {
-            woken_up: woken_up(&candidate),
-            uid: candidate.uid,
-            uuid: candidate.uuid,
-            requeue_count: candidate.requeue_count,
-            queued_seconds: candidate.queued_seconds,
-        }));
-    }
-
-    /// Locks, marks, writes the messages and commits; five statements.
-    async fn try_chunk(
-        &mut self,
-        session: &mut Session,
-        chunk: &[Candidate],
-        attempt: &mut Attempt,
-    ) -> Result<()> {
-        let table = self.context.quoted();
+impl ChunkWrite<'_, '_> {
+    /// Locks the chunk, and reads the mark: whatever clock counts, it is known then what the rows show afterwards.
+    async fn lock(&mut self, session: &mut Session) -> Result<()> {
         let locking = session.locking().await?;
-        let mut uids: Vec<u64> = chunk.iter().map(|candidate| candidate.uid).collect();
+        let mut uids: Vec<u64> = self.chunk.iter().map(|candidate| candidate.uid).collect();
         uids.sort_unstable();
-        self.patience.shorten_waits(session, locking).await?;
+        self.waits.shorten(session, locking).await?;
         session.begin().await?;
-        // The mark is read here, so that it is known what the row shows afterwards, whatever clock counts.
-        let sql = format!(
-            "SELECT uid, tstamp, CAST({} AS SIGNED) FROM {table} FORCE INDEX (PRIMARY) WHERE uid IN ({}) AND status = 'queued' ORDER BY uid{}",
-            self.context.time_literal(self.now),
-            uid_list(uids),
+        let lock = sql!(
+            "SELECT uid, tstamp, CAST({} AS SIGNED) FROM {} FORCE INDEX (PRIMARY) WHERE {} AND status = 'queued' \
+             ORDER BY uid{}",
+            self.sweep.context.literal(self.sweep.now),
+            self.sweep.context.table(),
+            uid_in(uids),
             locking.clause()
         );
         let mut locked = HashMap::new();
-        for mut row in session.query(&sql, Params::Empty).await? {
+        for mut row in lock.query(session).await? {
             locked.insert(unsigned(&mut row, 0)?, signed(&mut row, 1)?);
-            attempt.mark = signed(&mut row, 2)?;
+            self.attempt.mark = signed(&mut row, 2)?;
         }
-        attempt.claimed = chunk
-            .iter()
-            .filter(|candidate| locked.get(&candidate.uid) == Some(&candidate.tstamp))
-            .cloned()
-            .collect();
-        if attempt.claimed.is_empty() {
-            session.rollback().await;
-            return Ok(());
-        }
-        let mut uids: Vec<u64> = attempt.claimed.iter().map(|candidate| candidate.uid).collect();
-        uids.sort_unstable();
-        let as_listed: Vec<String> = attempt
-            .claimed
-            .iter()
-            .map(|candidate| format!("({},{})", candidate.uid, candidate.tstamp))
-            .collect();
-        let sql = format!(
-            "UPDATE {table} FORCE INDEX (PRIMARY) SET tstamp = {} WHERE uid IN ({}) AND status = 'queued' AND (uid, tstamp) IN ({})",
-            attempt.mark,
-            uid_list(uids.iter().copied()),
-            as_listed.join(",")
-        );
-        if let Some(matched) = session.execute(&sql, Params::Empty).await?.matched
-            && matched != uids.len() as u64
-        {
-            let message = format!(
-                "{} runs were locked, but {matched} matched the write; the chunk was taken back",
-                uids.len()
-            );
-            return Err(Error::overtaken(message));
-        }
-        if let Some(wake_up) = &self.request.wake_up {
-            let inserted =
-                outbox::insert(session, self.context, wake_up, &uids, Available::AtOnce).await;
-            attempt.outbox_blocked = inserted.as_ref().is_err_and(Error::waited);
-            attempt.written = inserted?;
-        }
-        attempt.committing = true;
-        session.commit().await
+        let is_locked =
+            |candidate: &&Candidate| locked.get(&candidate.uid) == Some(&candidate.tstamp);
+        self.attempt.claimed = self.chunk.iter().filter(is_locked).cloned().collect();
+        Ok(())
     }
 
-    /// The outcome of a commit is unknown: reads back, under the rows' locks, whether the marks stand, and returns the runs then.
-    ///
-    /// All were marked or none, so one run that waits as it was listed tells that none was. A mark may be another sweep's of the same second: it
-    /// tells nothing about the others.
-    async fn read_back(&mut self, session: &mut Session, mut attempt: Attempt) -> Result<bool> {
-        session.begin_reading_back().await?;
-        let sql = format!(
-            "SELECT uid, tstamp FROM {} FORCE INDEX (PRIMARY) WHERE uid IN ({}) AND status = 'queued' FOR UPDATE",
-            self.context.quoted(),
-            uid_list(attempt.claimed.iter().map(|candidate| candidate.uid)),
-        );
-        let mut waiting = HashMap::new();
-        for mut row in session.query(&sql, Params::Empty).await? {
-            waiting.insert(unsigned(&mut row, 0)?, signed(&mut row, 1)?);
-        }
-        let uuids = attempt.claimed.iter().map(|candidate| candidate.uuid.as_str());
-        let messages =
-            outbox::standing(session, self.request.wake_up.as_ref(), attempt.written, uuids)
-                .await?;
-        session.rollback().await;
-        if attempt
+    fn mark(&self, uids: &[u64]) -> Sql {
+        let as_listed = self
+            .attempt
             .claimed
             .iter()
-            .any(|candidate| waiting.get(&candidate.uid) == Some(&candidate.tstamp))
-        {
-            return Ok(false);
-        }
-        // What does not wait any more was taken by a worker: woken or not, it runs.
-        attempt.claimed.retain(|candidate| waiting.get(&candidate.uid) == Some(&attempt.mark));
-        self.settle(attempt, |candidate| messages.contains(candidate.uuid.as_str()));
-        Ok(true)
+            .map(|candidate| sql!("({},{})", number(candidate.uid), number(candidate.tstamp)));
+        let guard = sql!(
+            "{} AND status = 'queued' AND (uid, tstamp) IN ({})",
+            uid_in(uids.iter().copied()),
+            Sql::join(as_listed, ",")
+        );
+        update(self.sweep.context, sql!("tstamp = {}", number(self.attempt.mark)), guard)
+    }
+}
+
+impl Attempt {
+    /// The uids of the claimed runs, sorted.
+    fn uids(&self) -> Vec<u64> {
+        let mut uids: Vec<u64> = self.claimed.iter().map(|candidate| candidate.uid).collect();
+        uids.sort_unstable();
+        uids
     }
 }
 

@@ -182,6 +182,6 @@ pub(super) fn int(value: u64) -> i64 {
 }
 
 /// Optional wake-up settings.
-pub(super) fn wake_up(entries: &[(Key, Input)]) -> Result<crate::ops::outbox::WakeUp, Error> {
-    crate::ops::outbox::WakeUp::parse(entries)
+pub(super) fn wake_up(entries: &[(Key, Input)]) -> Result<crate::config::requests::WakeUp, Error> {
+    crate::config::requests::WakeUp::parse(entries)
 }

@@ -20,16 +20,19 @@ use super::report::NrLlmReapReport;
 use super::throwable;
 use crate::config::connection::ConnectionSettings;
 use crate::config::options::Options;
+use crate::config::requests::{ReapRequest, SweepRequest};
 use crate::db::Session;
+use crate::domain::holder::Holder;
 use crate::domain::{LEASE_SECONDS, MAX_REQUEUES, backoff, validate};
 use crate::error::Result;
 use crate::keeper::options::KeepOptions;
 use crate::keeper::thread as keeper;
-use crate::ops::reap::{self, Request};
+use crate::ops::reap;
 use crate::ops::sql::Context;
 use crate::ops::{
     cancel_run, claim_queued, dead_letter_stale, due_runs, fail_undispatched, lease_state,
-    mark_pending_effect, recover_failure, renew_lease, requeue, status, stranded_runs,
+    mark_pending_effect, recover_failure, renew_lease, requeue, requeue_stale, status,
+    stranded_runs,
 };
 use crate::process::owner_name;
 use crate::process::sessions::{self, Key};
@@ -80,21 +83,19 @@ impl NrLlmRuntime {
 
     /// Claims a queued run. False: somebody else has it, or it is not queued.
     fn claim_queued(&self, runUid: i64, claimedBy: Text, leaseExpires: i64) -> PhpResult<bool> {
-        let uid = validate::run_uid(runUid)?;
-        let owner = validate::claimed_by(claimedBy.0)?;
+        let holder = Holder::parse(runUid, claimedBy.0)?;
         let lease = validate::lease_expires(leaseExpires)?;
         self.call(async |session, context| {
-            claim_queued::claim_queued(session, context, uid, owner, lease).await
+            claim_queued::claim_queued(session, context, holder, lease).await
         })
     }
 
     /// Renews a lease. False: it is lost.
     fn renew_lease(&self, runUid: i64, claimedBy: Text, leaseExpires: i64) -> PhpResult<bool> {
-        let uid = validate::run_uid(runUid)?;
-        let owner = validate::claimed_by(claimedBy.0)?;
+        let holder = Holder::parse(runUid, claimedBy.0)?;
         let lease = validate::lease_expires(leaseExpires)?;
         self.call(async |session, context| {
-            renew_lease::renew_lease(session, context, uid, owner, lease).await
+            renew_lease::renew_lease(session, context, holder, lease).await
         })
     }
 
@@ -106,28 +107,27 @@ impl NrLlmRuntime {
         effect: Text,
         leaseExpires: i64,
     ) -> PhpResult<bool> {
-        let uid = validate::run_uid(runUid)?;
-        let owner = validate::claimed_by(claimedBy.0)?;
+        let holder = Holder::parse(runUid, claimedBy.0)?;
         let effect = validate::effect(effect.0)?;
         let lease = validate::lease_expires(leaseExpires)?;
         self.call(async |session, context| {
-            mark_pending_effect::mark_pending_effect(session, context, uid, owner, effect, lease)
-                .await
+            mark_pending_effect::mark_pending_effect(session, context, holder, effect, lease).await
         })
     }
 
     /// Puts a run that the caller holds back on the queue.
     fn requeue(&self, runUid: i64, claimedBy: Text) -> PhpResult<bool> {
-        let uid = validate::run_uid(runUid)?;
-        let owner = validate::claimed_by(claimedBy.0)?;
-        self.call(async |session, context| requeue::requeue(session, context, uid, owner).await)
+        let holder = Holder::parse(runUid, claimedBy.0)?;
+        self.call(async |session, context| requeue::requeue(session, context, holder).await)
     }
 
     /// Puts a stale run back on the queue.
     fn requeue_stale(&self, runUid: i64, now: i64) -> PhpResult<bool> {
         let uid = validate::run_uid(runUid)?;
         let now = validate::now(now)?;
-        self.call(async |session, context| requeue::requeue_stale(session, context, uid, now).await)
+        self.call(async |session, context| {
+            requeue_stale::requeue_stale(session, context, uid, now).await
+        })
     }
 
     /// Dead-letters a stale run.
@@ -142,10 +142,9 @@ impl NrLlmRuntime {
 
     /// What the row says about a lease.
     fn lease_state(&self, runUid: i64, claimedBy: Text) -> PhpResult<&'static str> {
-        let uid = validate::run_uid(runUid)?;
-        let owner = validate::claimed_by(claimedBy.0)?;
+        let holder = Holder::parse(runUid, claimedBy.0)?;
         self.call(async |session, context| {
-            lease_state::lease_state(session, context, uid, owner).await.map(|state| state.as_str())
+            lease_state::lease_state(session, context, holder).await.map(|state| state.as_str())
         })
     }
 
@@ -158,11 +157,17 @@ impl NrLlmRuntime {
         leaseSeconds: i64,
         options: Array,
     ) -> PhpResult<NrLlmLease> {
-        let uid = validate::run_uid(runUid)?;
-        let owner = validate::claimed_by(claimedBy.0)?;
+        let holder = Holder::parse(runUid, claimedBy.0)?;
         let keep = KeepOptions::parse(leaseSeconds, &options.entries())?;
         let on_loss = keep.interrupt_on_loss.then(interrupt::arm);
-        Ok(NrLlmLease::new(keeper::keep(&self.key, &self.options, uid, owner, keep, on_loss)?))
+        Ok(NrLlmLease::new(keeper::keep(
+            &self.key,
+            &self.options,
+            holder.run_uid,
+            holder.owner,
+            keep,
+            on_loss,
+        )?))
     }
 
     /// Classifies a throwable.
@@ -178,8 +183,7 @@ impl NrLlmRuntime {
         error: ThrowableArg,
         wakeUp: Option<Array>,
     ) -> PhpResult<NrLlmRecovery> {
-        let uid = validate::run_uid(runUid)?;
-        let owner = validate::claimed_by(claimedBy.0)?;
+        let holder = Holder::parse(runUid, claimedBy.0)?;
         let wake_up = wakeUp.map(|template| convert::wake_up(&template.entries())).transpose()?;
         // User code may run here (getAttemptErrors()), before the session is taken.
         let failure = throwable::failure(&error);
@@ -188,15 +192,8 @@ impl NrLlmRuntime {
             return Ok(NrLlmRecovery::new(recover_failure::Recovery::LeaseLost, failure));
         }
         let recovery = self.call(async |session, context| {
-            recover_failure::recover_failure(
-                session,
-                context,
-                uid,
-                owner,
-                &failure,
-                wake_up.as_ref(),
-            )
-            .await
+            recover_failure::recover_failure(session, context, holder, &failure, wake_up.as_ref())
+                .await
         })?;
         Ok(NrLlmRecovery::new(recovery, failure))
     }
@@ -204,7 +201,7 @@ impl NrLlmRuntime {
     /// Handles stale runs.
     #[php(defaults(limit = 50, options = Array::EMPTY))]
     fn reap(&self, limit: i64, now: Option<i64>, options: Array) -> PhpResult<NrLlmReapReport> {
-        let request = Request::parse(limit, now, &options.entries())?;
+        let request = ReapRequest::parse(limit, now, &options.entries())?;
         let report =
             self.call(async |session, context| reap::reap(session, context, &request).await)?;
         Ok(NrLlmReapReport::new(report))
@@ -234,12 +231,8 @@ impl NrLlmRuntime {
         now: Option<i64>,
         wakeUp: Option<Array>,
     ) -> PhpResult<ZBox<ZendHashTable>> {
-        let request = stranded_runs::Request {
-            older_than_seconds: validate::age_seconds("olderThanSeconds", olderThanSeconds)?,
-            limit: validate::limit(limit)?,
-            now: now.map(validate::now).transpose()?,
-            wake_up: wakeUp.map(|template| convert::wake_up(&template.entries())).transpose()?,
-        };
+        let wake_up = wakeUp.map(|template| convert::wake_up(&template.entries())).transpose()?;
+        let request = SweepRequest::parse(olderThanSeconds, limit, now, wake_up)?;
         let runs = self.call(async |session, context| {
             stranded_runs::stranded_runs(session, context, &request).await
         })?;

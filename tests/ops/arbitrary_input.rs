@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use nrllm_runtime::config::connection::{ConnectionSettings, Defaults};
 use nrllm_runtime::config::options::{Options, TableName};
+use nrllm_runtime::config::requests::WakeUp;
 use nrllm_runtime::config::value::{Input, Key};
 use nrllm_runtime::db::server::ServerCapabilities;
 use nrllm_runtime::domain::backoff::{Backoff, backoff_ms};
@@ -12,7 +13,6 @@ use nrllm_runtime::domain::failure::error_class;
 use nrllm_runtime::domain::owner::identity;
 use nrllm_runtime::domain::validate;
 use nrllm_runtime::error::Kind;
-use nrllm_runtime::ops::outbox::WakeUp;
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -2,8 +2,8 @@
 //! caller's, and stands still.
 
 use nrllm_runtime::config::options::{Clock, Options};
+use nrllm_runtime::config::requests::ReapRequest;
 use nrllm_runtime::domain::failure::FailureClass;
-use nrllm_runtime::ops::reap::Request;
 use nrllm_runtime::ops::recover_failure::Recovery;
 
 use crate::support::database::{Database, Run, Shape, assert_row, changed};
@@ -112,7 +112,7 @@ fn p23_staleness_is_compared_with_the_chosen_clock() {
             [now - 1, now, now + 99, now + 100].map(|lease| Run::running(OWNER, lease)).to_vec();
         let all = database.insert_all(&runs);
         assert_eq!(uids(&harness.reap_all(10).requeued), all[..1], "{clock:?}");
-        let later = |now| Request { now: Some(now), ..request(10) };
+        let later = |now| ReapRequest { now: Some(now), ..request(10) };
         assert_eq!(
             uids(&harness.reap(&later(NOW + 100)).unwrap().requeued),
             all[1..3],

@@ -1,17 +1,18 @@
 //! The statement of the heartbeat thread (rules 16 and 17).
 
 use nrllm_runtime::config::options::{Clock, Options};
+use nrllm_runtime::domain::holder::Holder;
+use nrllm_runtime::domain::lease_state::LeaseState;
 use nrllm_runtime::ops::heartbeat::{Beat, End, beat};
-use nrllm_runtime::ops::lease_state::LeaseState;
 
 use crate::support::database::{Database, Run};
 use crate::support::harness::{Harness, OWNER};
 
 fn sent(harness: &mut Harness, uid: i64, owner: &str, seconds: i64, end: End) -> Beat {
     let options = harness.options.clone();
-    let uid = u64::try_from(uid).unwrap();
+    let holder = Holder { run_uid: u64::try_from(uid).unwrap(), owner };
     harness
-        .run(async |session, _| beat(session, &options, uid, owner, seconds, end, || true).await)
+        .run(async |session, _| beat(session, &options, holder, seconds, end, || true).await)
         .unwrap()
 }
 

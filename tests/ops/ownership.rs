@@ -1,6 +1,7 @@
 //! How an operation recognises the owner of a run (rules 1, 2 and 3).
 
 use nrllm_runtime::domain::failure::FailureClass;
+use nrllm_runtime::domain::holder::Holder;
 use nrllm_runtime::error::Kind;
 use nrllm_runtime::ops::heartbeat;
 
@@ -221,8 +222,7 @@ fn p03_unstorable_owner_is_an_argument_error() {
                 heartbeat::beat(
                     session,
                     &options,
-                    uid as u64,
-                    owner,
+                    Holder { run_uid: uid as u64, owner },
                     60,
                     heartbeat::End::Exact,
                     || true,

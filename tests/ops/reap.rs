@@ -1,8 +1,9 @@
 //! `reap()`: the decision table on a real server, and reaping beside live workers (rules 4 and 6 to
 //! 12).
 
+use nrllm_runtime::config::requests::ReapRequest;
 use nrllm_runtime::error::Kind;
-use nrllm_runtime::ops::reap::{Report, Request};
+use nrllm_runtime::ops::reap::Report;
 
 use crate::support::database::{Database, Run, Shape, assert_row, changed};
 use crate::support::harness::{Harness, LEASE, NOW, error_of, reasons, request, uids};
@@ -193,11 +194,12 @@ fn oldest_lease_first_then_uid() {
 fn p04_now_of_zero_handles_nothing() {
     let mut database = Database::new();
     let before = stale_runs(&mut database, 3);
-    let report = Harness::on(&database).reap(&Request { now: Some(0), ..request(10) }).unwrap();
+    let report = Harness::on(&database).reap(&ReapRequest { now: Some(0), ..request(10) }).unwrap();
     assert_eq!((handled(&report), report.skipped.len()), (0, 0));
     assert!(before.into_iter().all(|uid| database.get(uid, "status") == "running"));
-    let report =
-        Harness::on(&database).reap(&Request { now: Some(4_294_967_295), ..request(10) }).unwrap();
+    let report = Harness::on(&database)
+        .reap(&ReapRequest { now: Some(4_294_967_295), ..request(10) })
+        .unwrap();
     assert_eq!(handled(&report), 3);
 }
 
@@ -422,7 +424,7 @@ fn p08_unhandled_runs_do_not_count_against_the_limit() {
     let mut harness = Harness::on(&database);
     let except: Vec<u64> = all[10..15].iter().map(|uid| *uid as u64).collect();
     for tick in 0..2 {
-        let report = harness.reap(&Request { except: except.clone(), ..request(10) }).unwrap();
+        let report = harness.reap(&ReapRequest { except: except.clone(), ..request(10) }).unwrap();
         let expected = &all[15 + 10 * tick..25 + 10 * tick];
         assert_eq!(
             uids(&report.requeued),
@@ -438,7 +440,7 @@ fn p08_unhandled_runs_do_not_count_against_the_limit() {
         assert!(report.has_more);
     }
     php_worker.unlock();
-    let report = harness.reap(&Request { except, ..request(100) }).unwrap();
+    let report = harness.reap(&ReapRequest { except, ..request(100) }).unwrap();
     assert_eq!(uids(&report.requeued), [&all[..10], &all[35..]].concat());
     assert!(!report.has_more);
 }
@@ -690,7 +692,7 @@ fn p11_payload_is_never_loaded_and_survives_a_requeue() {
     let before: Vec<_> = all.iter().map(|uid| database.row(*uid)).collect();
     let proxy = Proxy::start(database.endpoint());
     let mut harness = Harness::through(&proxy, &database);
-    let dry = harness.reap(&Request { dry_run: true, ..request(100) }).unwrap();
+    let dry = harness.reap(&ReapRequest { dry_run: true, ..request(100) }).unwrap();
     assert_eq!(dry.requeued.len(), 20);
     assert_eq!(harness.reap_all(100).requeued.len(), 20);
     let count = proxy.count();
@@ -723,7 +725,7 @@ fn p12_dry_run_reports_and_writes_nothing() {
     ]);
     let before = database.all();
     let mut harness = Harness::on(&database);
-    let dry = harness.reap(&Request { dry_run: true, ..request(50) }).unwrap();
+    let dry = harness.reap(&ReapRequest { dry_run: true, ..request(50) }).unwrap();
     assert!(dry.dry_run && !dry.has_more);
     for (now, before) in database.all().iter().zip(&before) {
         assert_row(now, before, "a dry run");
@@ -749,7 +751,7 @@ fn p12_dry_run_takes_no_locks() {
     let all = stale_runs(&mut database, 3);
     let mut php_worker = LegacyPhpWorker::of(&database);
     php_worker.lock_rows(&all);
-    let dry = Harness::on(&database).reap(&Request { dry_run: true, ..request(50) }).unwrap();
+    let dry = Harness::on(&database).reap(&ReapRequest { dry_run: true, ..request(50) }).unwrap();
     assert_eq!(uids(&dry.requeued), all);
     php_worker.unlock();
 }
@@ -763,7 +765,7 @@ fn p12_only_the_listed_runs_are_touched() {
     let only = |uids: &[i64]| Some(uids.iter().map(|uid| *uid as u64).collect::<Vec<u64>>());
     // Live, unknown and repeated uids are no harm.
     let report = harness
-        .reap(&Request {
+        .reap(&ReapRequest {
             only: only(&[all[7], live, all[3], all[3], 4_000_000_000]),
             ..request(50)
         })
@@ -772,21 +774,21 @@ fn p12_only_the_listed_runs_are_touched() {
         (uids(&report.requeued), handled(&report), report.skipped.len()),
         (vec![all[3], all[7]], 2, 0)
     );
-    let report = harness.reap(&Request { only: only(&[]), ..request(50) }).unwrap();
+    let report = harness.reap(&ReapRequest { only: only(&[]), ..request(50) }).unwrap();
     assert_eq!((handled(&report), report.skipped.len(), report.has_more), (0, 0, false));
     // More than fit into one list, in no order.
     let mut many: Vec<i64> = all[100..2_400].to_vec();
     many.reverse();
     let proxy = Proxy::start(database.endpoint());
     let mut harness = Harness::through(&proxy, &database);
-    let report = harness.reap(&Request { only: only(&many), ..request(5_000) }).unwrap();
+    let report = harness.reap(&ReapRequest { only: only(&many), ..request(5_000) }).unwrap();
     assert_eq!(uids(&report.requeued), all[100..2_400]);
     assert!(longest_list(&proxy.statements()) < 1_000);
     let left =
         database.client().number("SELECT COUNT(*) FROM tx_nrllm_agentrun WHERE status = 'running'");
     assert_eq!(left, 2_500 - 2 - 2_300 + 1);
     // The limit holds among them, oldest first.
-    let report = harness.reap(&Request { only: only(&all[2_400..]), ..request(10) }).unwrap();
+    let report = harness.reap(&ReapRequest { only: only(&all[2_400..]), ..request(10) }).unwrap();
     assert_eq!((uids(&report.requeued), report.has_more), (all[2_400..2_410].to_vec(), true));
 }
 
@@ -795,10 +797,10 @@ fn p12_runs_stale_after_the_dry_run_are_not_touched() {
     let mut database = Database::new();
     let listed = stale_runs(&mut database, 2);
     let mut harness = Harness::on(&database);
-    let dry = harness.reap(&Request { dry_run: true, ..request(50) }).unwrap();
+    let dry = harness.reap(&ReapRequest { dry_run: true, ..request(50) }).unwrap();
     let late = database.insert(&stale(0));
     let only = dry.requeued.iter().map(|entry| entry.uid).collect();
-    let report = harness.reap(&Request { only: Some(only), ..request(50) }).unwrap();
+    let report = harness.reap(&ReapRequest { only: Some(only), ..request(50) }).unwrap();
     assert_eq!(uids(&report.requeued), listed);
     assert_eq!(database.get(late, "status"), "running");
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use nrllm_runtime::config::options::{Options, Timeouts};
+use nrllm_runtime::domain::holder::Holder;
 use nrllm_runtime::error::{Kind, Result};
 use nrllm_runtime::ops::renew_lease::renew_lease;
 use nrllm_runtime::ops::sql::Context;
@@ -21,10 +22,9 @@ fn key(proxy: &Proxy, database: &Database) -> Key {
 
 fn renew(key: &Key, uid: i64) -> Result<bool> {
     let options = Options::default();
-    sessions::call(key, async |session| {
-        renew_lease(session, Context { options: &options, time: NOW }, uid as u64, OWNER, LEASE)
-            .await
-    })
+    let context = Context { options: &options, time: NOW };
+    let holder = Holder { run_uid: uid as u64, owner: OWNER };
+    sessions::call(key, async |session| renew_lease(session, context, holder, LEASE).await)
 }
 
 #[test]

@@ -10,16 +10,17 @@ use std::path::Path;
 
 use mysql_async::Params;
 use nrllm_runtime::config::options::{Clock, Options, TableName};
+use nrllm_runtime::config::requests::{ReapRequest, SweepRequest, WakeUp};
 use nrllm_runtime::domain::failure::{Classification, Failure, FailureClass};
+use nrllm_runtime::domain::holder::Holder;
 use nrllm_runtime::ops::heartbeat::{End, beat};
-use nrllm_runtime::ops::outbox::WakeUp;
-use nrllm_runtime::ops::reap::Request;
 use nrllm_runtime::ops::{due_runs, recover_failure, status, stranded_runs};
 
 use crate::support::database::{Database, MESSAGES, RUNS, Run, Shape};
 use crate::support::harness::{Harness, LEASE, NOW, OWNER, request};
 use crate::support::proxy::{Fault, Info, Proxy, When};
 
+const HOLDER: Holder<'_> = Holder { run_uid: 1, owner: OWNER };
 const UUID: &str = "0e12362e-cbf0-4052-a2e9-f3c849a50bc4";
 
 /// The kinds of servers: name and variables.
@@ -400,7 +401,7 @@ fn keep_lease() {
             ignore(
                 harness
                     .run(async |session, _| {
-                        beat(session, &options, 1, OWNER, 900, end, || true).await
+                        beat(session, &options, HOLDER, 900, end, || true).await
                     })
                     .unwrap(),
             );
@@ -432,7 +433,7 @@ fn recover_failure() {
                 harness
                     .run(async |session, context| {
                         recover_failure::recover_failure(
-                            session, context, 1, OWNER, &failure, wake_up,
+                            session, context, HOLDER, &failure, wake_up,
                         )
                         .await
                     })
@@ -466,7 +467,7 @@ fn recover_failure() {
 #[test]
 fn reap() {
     let call =
-        |request: Request| move |harness: &mut Harness| ignore(harness.reap(&request).unwrap());
+        |request: ReapRequest| move |harness: &mut Harness| ignore(harness.reap(&request).unwrap());
     let runs = vec![
         stale(),
         stale().without_request(),
@@ -475,9 +476,9 @@ fn reap() {
         stale(),
     ];
     let all = call(request(50));
-    let waking = call(Request { wake_up: Some(wake_up()), ..request(50) });
-    let dry = call(Request { dry_run: true, ..request(50) });
-    let some = call(Request { only: Some(vec![1, 2, 5]), except: vec![5], ..request(50) });
+    let waking = call(ReapRequest { wake_up: Some(wake_up()), ..request(50) });
+    let dry = call(ReapRequest { dry_run: true, ..request(50) });
+    let some = call(ReapRequest { only: Some(vec![1, 2, 5]), except: vec![5], ..request(50) });
     let one = call(request(1));
     check(
         "reap",
@@ -502,7 +503,7 @@ fn reap() {
 fn stranded_runs() {
     let call = |wake_up: Option<WakeUp>| {
         move |harness: &mut Harness| {
-            let request = stranded_runs::Request {
+            let request = SweepRequest {
                 older_than_seconds: 60,
                 limit: 50,
                 now: None,

@@ -5,6 +5,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use nrllm_runtime::config::options::{Clock, Options};
+use nrllm_runtime::config::requests::SweepRequest;
 use nrllm_runtime::error::Kind;
 use nrllm_runtime::ops::due_runs;
 use nrllm_runtime::ops::stranded_runs::{self, Stranded};
@@ -106,7 +107,7 @@ fn p13_sweep_compares_and_marks_with_one_clock() {
             };
             let uid = database.insert(&Run::queued().tstamp(now - 400));
             let at = |harness: &mut Harness, now: i64| {
-                let request = stranded_runs::Request {
+                let request = SweepRequest {
                     older_than_seconds: 300,
                     limit: 5,
                     now: Some(now),
@@ -278,7 +279,7 @@ fn p06_sweep_with_statement_based_logging() {
     let mut harness = Harness::on(&database);
     assert_eq!(swept_uids(&sweep(&mut harness, 60, 1_000, Some(template())).unwrap()), uids);
     let report = harness
-        .reap(&nrllm_runtime::ops::reap::Request {
+        .reap(&nrllm_runtime::config::requests::ReapRequest {
             wake_up: Some(template()),
             ..crate::support::harness::request(500)
         })

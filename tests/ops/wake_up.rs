@@ -7,10 +7,9 @@ use std::thread;
 use std::time::Instant;
 
 use nrllm_runtime::config::options::{Clock, Options};
+use nrllm_runtime::config::requests::{ReapRequest, WakeUp};
 use nrllm_runtime::domain::status::Reason;
 use nrllm_runtime::error::{Kind, Result};
-use nrllm_runtime::ops::outbox::WakeUp;
-use nrllm_runtime::ops::reap::Request;
 use nrllm_runtime::ops::recover_failure::Recovery;
 use nrllm_runtime::ops::{due_runs, status};
 
@@ -63,7 +62,7 @@ fn p13_reap_writes_one_message_per_requeue() {
         // A dry run and a tick without anything to do write none.
         database.insert(&stale(1));
         assert_eq!(
-            harness.reap(&Request { dry_run: true, ..waking(50) }).unwrap().requeued.len(),
+            harness.reap(&ReapRequest { dry_run: true, ..waking(50) }).unwrap().requeued.len(),
             1
         );
         assert_eq!(messages(&mut database).len(), 20);
@@ -164,7 +163,7 @@ fn refusals(
     ];
     let before: Vec<_> = runs.iter().map(|&uid| database.row(uid)).collect();
     let mut harness = Harness::of(settings(database.endpoint(), dbname), options.clone());
-    let reap = harness.reap(&Request { wake_up: Some(wake_up.clone()), ..request(5) });
+    let reap = harness.reap(&ReapRequest { wake_up: Some(wake_up.clone()), ..request(5) });
     let recovered = recover_waking(&mut harness, runs[1], Some(wake_up));
     let swept = sweep(&mut harness, 60, 5, Some(wake_up.clone()));
     let told = vec![
@@ -237,7 +236,7 @@ fn p13_setup_without_one_transaction_is_refused() {
     ] {
         let uid = database.insert(&stale(1));
         let mut harness = Harness::of(settings(database.endpoint(), dbname), options.clone());
-        let report = harness.reap(&Request { wake_up: Some(wake_up), ..request(5) }).unwrap();
+        let report = harness.reap(&ReapRequest { wake_up: Some(wake_up), ..request(5) }).unwrap();
         assert_eq!((uids(&report.requeued), report.requeued[0].woken_up), (vec![uid], true));
     }
     assert_eq!(messages(&mut database).len(), 3);
@@ -278,7 +277,7 @@ fn p13_run_with_an_unfit_uuid_stops_no_other() {
     let good = database.insert(&stale(3));
     let before: Vec<_> = left.iter().map(|&uid| database.row(uid)).collect();
     for dry_run in [true, false] {
-        let report = harness.reap(&Request { dry_run, ..waking(2) }).unwrap();
+        let report = harness.reap(&ReapRequest { dry_run, ..waking(2) }).unwrap();
         assert_eq!(
             (uids(&report.skipped), reasons(&report.skipped)),
             (left.clone(), vec!["unwakeable"; 5]),
@@ -330,7 +329,9 @@ fn p23_message_uses_the_database_clock_in_any_time_zone() {
         (database.insert(&Run::running(OWNER, LEASE)), database.insert(&stale(1)));
     let began = database.client().number("SELECT UNIX_TIMESTAMP()");
     recover_waking(&mut harness, failed, Some(&template())).unwrap();
-    harness.reap(&Request { now: Some(NOW), only: Some(vec![stale as u64]), ..waking(5) }).unwrap();
+    harness
+        .reap(&ReapRequest { now: Some(NOW), only: Some(vec![stale as u64]), ..waking(5) })
+        .unwrap();
     let ended = database.client().number("SELECT UNIX_TIMESTAMP()");
     let requeued: i64 = database.get(failed, "tstamp").parse().unwrap();
     let found = messages(&mut database);
@@ -513,7 +514,7 @@ fn p13_fewer_messages_than_runs_rolls_back() {
     let runs: Vec<i64> = (0..3).map(|_| database.insert(&stale(1))).collect();
     let before = database.all();
     let mut harness = Harness::through(&proxy, &database);
-    harness.reap(&Request { dry_run: true, ..waking(5) }).unwrap();
+    harness.reap(&ReapRequest { dry_run: true, ..waking(5) }).unwrap();
     // An OK packet for two records in place of the one for three.
     let info = b"Records: 2  Duplicates: 0  Warnings: 0";
     let mut payload = vec![0x00, 2, 1, 3, 0, 0, 0, info.len() as u8];
@@ -608,12 +609,12 @@ fn meanwhile(fault: Fault, act: impl FnOnce(&mut Database, &[i64])) -> (bool, bo
     let runs = [database.insert(&stale(1)), database.insert(&Run::running(OWNER, NOW - 10))];
     let mut harness = Harness::through(&proxy, &database);
     // The table's facts are known, so that the first statement of the new connection with a lock is the reading back.
-    harness.reap(&Request { dry_run: true, ..waking(5) }).unwrap();
+    harness.reap(&ReapRequest { dry_run: true, ..waking(5) }).unwrap();
     proxy.rule(commit(), fault);
     let held = proxy.rule(When::statement("termination_reason FROM"), Fault::HoldRequest);
     let worker = thread::spawn(move || {
         let report =
-            harness.reap(&Request { only: Some(vec![runs[0] as u64]), ..waking(5) }).unwrap();
+            harness.reap(&ReapRequest { only: Some(vec![runs[0] as u64]), ..waking(5) }).unwrap();
         (report.requeued, harness)
     });
     held.wait();
@@ -651,7 +652,7 @@ fn partly_handled(theirs: &[usize]) -> (Database, Vec<i64>, nrllm_runtime::ops::
     let proxy = Proxy::start(database.endpoint());
     let runs: Vec<i64> = (0..3).map(|number| database.insert(&stale(number))).collect();
     let mut harness = Harness::through(&proxy, &database);
-    harness.reap(&Request { dry_run: true, ..waking(5) }).unwrap();
+    harness.reap(&ReapRequest { dry_run: true, ..waking(5) }).unwrap();
     proxy.rule(commit(), Fault::CutBefore);
     let held = proxy.rule(When::statement("termination_reason FROM"), Fault::HoldRequest);
     let reaping = thread::spawn(move || harness.reap(&waking(5)).unwrap());

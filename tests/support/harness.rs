@@ -5,17 +5,19 @@ use std::time::Duration;
 
 use nrllm_runtime::config::connection::{ConnectionSettings, Defaults};
 use nrllm_runtime::config::options::Options;
+use nrllm_runtime::config::requests::ReapRequest;
 use nrllm_runtime::config::value::{Input, Key};
 use nrllm_runtime::db::Session;
 use nrllm_runtime::domain::failure::{Classification, Failure, FailureClass};
+use nrllm_runtime::domain::holder::Holder;
 use nrllm_runtime::domain::validate;
 use nrllm_runtime::error::{Error, Kind, Result};
-use nrllm_runtime::ops::reap::{self, Entry, Report, Request};
+use nrllm_runtime::ops::reap::{self, Entry, Report};
 use nrllm_runtime::ops::recover_failure::{self, Recovery};
 use nrllm_runtime::ops::sql::Context;
 use nrllm_runtime::ops::{
     cancel_run, claim_queued, dead_letter_stale, fail_undispatched, lease_state,
-    mark_pending_effect, renew_lease, requeue,
+    mark_pending_effect, renew_lease, requeue, requeue_stale,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -97,16 +99,16 @@ impl Harness {
     }
 
     pub fn claim_queued(&mut self, uid: i64, owner: &str, lease: i64) -> Result<bool> {
-        let uid = validate::run_uid(uid)?;
+        let holder = Holder { run_uid: validate::run_uid(uid)?, owner };
         self.run(async |session, context| {
-            claim_queued::claim_queued(session, context, uid, owner, lease).await
+            claim_queued::claim_queued(session, context, holder, lease).await
         })
     }
 
     pub fn renew_lease(&mut self, uid: i64, owner: &str, lease: i64) -> Result<bool> {
-        let uid = validate::run_uid(uid)?;
+        let holder = Holder { run_uid: validate::run_uid(uid)?, owner };
         self.run(async |session, context| {
-            renew_lease::renew_lease(session, context, uid, owner, lease).await
+            renew_lease::renew_lease(session, context, holder, lease).await
         })
     }
 
@@ -117,21 +119,22 @@ impl Harness {
         effect: &str,
         lease: i64,
     ) -> Result<bool> {
-        let uid = validate::run_uid(uid)?;
+        let holder = Holder { run_uid: validate::run_uid(uid)?, owner };
         self.run(async |session, context| {
-            mark_pending_effect::mark_pending_effect(session, context, uid, owner, effect, lease)
-                .await
+            mark_pending_effect::mark_pending_effect(session, context, holder, effect, lease).await
         })
     }
 
     pub fn requeue(&mut self, uid: i64, owner: &str) -> Result<bool> {
-        let uid = validate::run_uid(uid)?;
-        self.run(async |session, context| requeue::requeue(session, context, uid, owner).await)
+        let holder = Holder { run_uid: validate::run_uid(uid)?, owner };
+        self.run(async |session, context| requeue::requeue(session, context, holder).await)
     }
 
     pub fn requeue_stale(&mut self, uid: i64, now: i64) -> Result<bool> {
         let uid = validate::run_uid(uid)?;
-        self.run(async |session, context| requeue::requeue_stale(session, context, uid, now).await)
+        self.run(async |session, context| {
+            requeue_stale::requeue_stale(session, context, uid, now).await
+        })
     }
 
     pub fn dead_letter_stale(&mut self, uid: i64, now: i64, reason: &str) -> Result<bool> {
@@ -142,13 +145,13 @@ impl Harness {
     }
 
     pub fn lease_state(&mut self, uid: i64, owner: &str) -> Result<&'static str> {
-        let uid = validate::run_uid(uid)?;
+        let holder = Holder { run_uid: validate::run_uid(uid)?, owner };
         self.run(async |session, context| {
-            Ok(lease_state::lease_state(session, context, uid, owner).await?.as_str())
+            Ok(lease_state::lease_state(session, context, holder).await?.as_str())
         })
     }
 
-    pub fn reap(&mut self, request: &Request) -> Result<Report> {
+    pub fn reap(&mut self, request: &ReapRequest) -> Result<Report> {
         self.run(async |session, context| reap::reap(session, context, request).await)
     }
 
@@ -164,13 +167,13 @@ impl Harness {
         class: FailureClass,
         error_class: &str,
     ) -> Result<Recovery> {
-        let uid = validate::run_uid(uid)?;
+        let holder = Holder { run_uid: validate::run_uid(uid)?, owner };
         let failure = Failure {
             classification: Classification { class, http_status: None },
             error_class: error_class.to_owned(),
         };
         self.run(async |session, context| {
-            recover_failure::recover_failure(session, context, uid, owner, &failure, None).await
+            recover_failure::recover_failure(session, context, holder, &failure, None).await
         })
     }
 
@@ -192,8 +195,8 @@ impl Harness {
 }
 
 /// What a reaper is asked for in most tests: `limit` runs at [`NOW`].
-pub fn request(limit: u64) -> Request {
-    Request { limit, ..Request::default() }
+pub fn request(limit: u64) -> ReapRequest {
+    ReapRequest { limit, ..ReapRequest::default() }
 }
 
 /// The uids of a list of a report, in its order.

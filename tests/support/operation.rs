@@ -1,8 +1,9 @@
 //! Every operation on one run, as the fault tests drive it.
 
+use nrllm_runtime::config::requests::ReapRequest;
 use nrllm_runtime::domain::failure::FailureClass;
 use nrllm_runtime::error::Result;
-use nrllm_runtime::ops::reap::{Report, Request};
+use nrllm_runtime::ops::reap::Report;
 use nrllm_runtime::ops::recover_failure::Recovery;
 
 use crate::support::database::{Database, Run};
@@ -124,7 +125,7 @@ pub fn operations() -> Vec<Operation> {
             run: stale,
             call: |harness, uid, _| {
                 let report =
-                    harness.reap(&Request { only: Some(vec![uid as u64]), ..request(5) })?;
+                    harness.reap(&ReapRequest { only: Some(vec![uid as u64]), ..request(5) })?;
                 assert!(report.dead_lettered.is_empty() && passed_over(&report), "{report:?}");
                 Ok(report.requeued.len() == 1 && report.requeued[0].requeue_count == 1)
             },
@@ -137,7 +138,7 @@ pub fn operations() -> Vec<Operation> {
             run: || stale().requeued(3),
             call: |harness, uid, _| {
                 let report =
-                    harness.reap(&Request { only: Some(vec![uid as u64]), ..request(5) })?;
+                    harness.reap(&ReapRequest { only: Some(vec![uid as u64]), ..request(5) })?;
                 assert!(report.requeued.is_empty() && passed_over(&report), "{report:?}");
                 Ok(report.dead_lettered.len() == 1)
             },

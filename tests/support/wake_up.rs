@@ -1,11 +1,11 @@
 //! Wake-up templates and messages.
 
 use nrllm_runtime::config::options::TableName;
+use nrllm_runtime::config::requests::{ReapRequest, SweepRequest, WakeUp};
 use nrllm_runtime::domain::failure::{Classification, Failure, FailureClass};
+use nrllm_runtime::domain::holder::Holder;
 use nrllm_runtime::domain::validate;
 use nrllm_runtime::error::Result;
-use nrllm_runtime::ops::outbox::WakeUp;
-use nrllm_runtime::ops::reap::Request;
 use nrllm_runtime::ops::recover_failure::{self, Recovery};
 use nrllm_runtime::ops::stranded_runs::{self, Stranded};
 
@@ -59,8 +59,8 @@ pub fn template() -> WakeUp {
     }
 }
 
-pub fn waking(limit: u64) -> Request {
-    Request { wake_up: Some(template()), ..request(limit) }
+pub fn waking(limit: u64) -> ReapRequest {
+    ReapRequest { wake_up: Some(template()), ..request(limit) }
 }
 
 pub fn recover_waking(
@@ -68,13 +68,13 @@ pub fn recover_waking(
     uid: i64,
     wake_up: Option<&WakeUp>,
 ) -> Result<Recovery> {
-    let uid = validate::run_uid(uid)?;
+    let holder = Holder { run_uid: validate::run_uid(uid)?, owner: OWNER };
     let failure = Failure {
         classification: Classification { class: FailureClass::Connection, http_status: None },
         error_class: "E".to_owned(),
     };
     harness.run(async |session, context| {
-        recover_failure::recover_failure(session, context, uid, OWNER, &failure, wake_up).await
+        recover_failure::recover_failure(session, context, holder, &failure, wake_up).await
     })
 }
 
@@ -84,7 +84,7 @@ pub fn sweep(
     limit: u64,
     wake_up: Option<WakeUp>,
 ) -> Result<Vec<Stranded>> {
-    let request = stranded_runs::Request { older_than_seconds, limit, now: None, wake_up };
+    let request = SweepRequest { older_than_seconds, limit, now: None, wake_up };
     harness.run(async |session, context| {
         stranded_runs::stranded_runs(session, context, &request).await
     })
