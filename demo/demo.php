@@ -1,8 +1,8 @@
 <?php
 
 /**
- * The demo: runs in every state that matters, and what workers, the reaper and failures make of them. Started by bin/demo, which gives
- * the address of a private server in the environment.
+ * The demo: runs in every state, and what workers, the reaper and failures do with them. bin/demo starts it,
+ * with the address of a private server in the environment.
  */
 
 declare(strict_types=1);
@@ -59,7 +59,7 @@ $seed('done', ['status' => 'completed', 'claimed_by' => '', 'lease_expires' => 0
 $seed('new', ['status' => 'queued', 'claimed_by' => '', 'lease_expires' => 0, 'started_at' => 0]);
 $names = array_flip($uids);
 
-/** The table of runs, with a last column of the caller's words for each name. */
+/** Prints the table of runs, with the given words in the last column. */
 $show = static function (string $lastColumn, array $words, bool $ended) use ($db, $names): void {
     $rows = [];
     foreach ($db->query('SELECT * FROM tx_nrllm_agentrun ORDER BY uid') as $row) {
@@ -74,16 +74,16 @@ $yes = static fn (bool $answer): string => $answer ? 'yes' : 'no';
 echo "\nNrLlmRuntime ", NrLlmRuntime::VERSION, ' on ', $runtime->status()['server'], "\n\n";
 echo "1. Before\n\n";
 $show('what it is', [
-    'live' => 'its worker is at work',
+    'live' => 'its worker executes it',
     'slow' => 'its worker is alive, but late with its heartbeat',
     'dead' => 'its worker was killed',
     'dead, again' => 'killed, and two workers before it',
     'dead, too often' => 'killed, and three workers before it',
-    'dead mid-write' => 'killed while a tool wrote what must not be written twice',
-    'dead mid-read' => 'killed while a tool was only reading',
-    'no request' => 'killed, and nothing is stored that a worker could run again',
-    'interactive' => 'started before leases existed: nobody may call it stale',
-    'locked' => 'killed, but an open transaction of somebody holds its row',
+    'dead mid-write' => 'killed during a write that must not happen twice',
+    'dead mid-read' => 'killed while a tool was reading',
+    'no request' => 'killed, and no request is stored that a worker could execute',
+    'interactive' => 'started before leases existed: never stale',
+    'locked' => 'killed, but another transaction locks its row',
     'will see a 503' => 'its provider is about to answer 503',
     'will see a 401' => 'its provider is about to answer 401',
     'chain of three' => 'all three of its providers are about to fail',
@@ -95,35 +95,35 @@ $show('what it is', [
 echo "2. Heartbeats\n\n";
 $worker = NrLlmRuntime::identity('worker');
 print_table(['call', 'answer', 'why'], [
-    ["claimQueued 'new' as $worker", $yes($runtime->claimQueued($uids['new'], $worker, $now + 900)), 'it was queued: the lease is ours'],
-    ["claimQueued 'new' once more", $yes($runtime->claimQueued($uids['new'], 'worker:web-09:1', $now + 900)), 'it runs already: a second worker goes away'],
+    ["claimQueued 'new' as $worker", $yes($runtime->claimQueued($uids['new'], $worker, $now + 900)), 'it was queued: this process owns it now'],
+    ["claimQueued 'new' once more", $yes($runtime->claimQueued($uids['new'], 'worker:web-09:1', $now + 900)), 'it is running: the second worker is refused'],
     ["renewLease 'live'", $yes($runtime->renewLease($uids['live'], 'worker:web-01:4711', $now + 900)), 'still the owner'],
     ["renewLease 'live', same second", $yes($runtime->renewLease($uids['live'], 'worker:web-01:4711', $now + 900)), 'a renewal that changes nothing is a renewal'],
-    ["renewLease 'slow'", $yes($runtime->renewLease($uids['slow'], 'worker:web-01:4712', $now + 900)), 'late, but nobody had taken it: saved'],
+    ["renewLease 'slow'", $yes($runtime->renewLease($uids['slow'], 'worker:web-01:4712', $now + 900)), 'late, but no reaper had taken it'],
     ["renewLease 'live' as WORKER:web-01:4711", $yes($runtime->renewLease($uids['live'], 'WORKER:web-01:4711', $now + 900)),
         'owners compare byte by byte, whatever the collation'],
 ]);
 
-echo "   A lease of 2 seconds, kept while PHP sits in a call of 5\n\n";
+echo "   A lease of 2 seconds, kept during a call of 5 seconds\n\n";
 $kept = $runtime->keepLease($uids['new'], $worker, 2, ['everyMs' => 500]);
 $first = $kept->state();
 sleep(5); // as during curl_exec(): no PHP code runs, no signal handler either
-$held = $kept->state() . ', ' . $kept->beats() . ' beats';
+$held = $kept->state() . ', ' . $kept->beats() . ' heartbeats';
 $stale = $runtime->reap(50, null, ['only' => [$uids['new']]])->count();
 $kept->release();
 print_table(['call', 'answer', 'why'], [
-    ["keepLease 'new', 2 s", $first, 'renewed before it returns, then by a thread of its own'],
-    ['sleep(5)', $held, 'the thread beats while PHP cannot'],
-    ["reap, only 'new'", $stale === 0 ? 'nothing stale' : 'reaped', 'nobody takes the run from a worker that lives'],
-    ['release', $kept->state(), 'and no beat after it'],
+    ["keepLease 'new', 2 s", $first, 'renewed before it returns, then by the heartbeat thread'],
+    ['sleep(5)', $held, 'the heartbeats continue while PHP is blocked'],
+    ["reap, only 'new'", $stale === 0 ? 'nothing stale' : 'reaped', 'no reaper takes the run of a live worker'],
+    ['release', $kept->state(), 'and no heartbeat after it'],
 ]);
 $runtime->renewLease($uids['new'], $worker, $now + 900);
 
-/** A report as a table: what becomes of each run, and why. */
+/** Prints a report as a table: the outcome of each run, and the reason. */
 $why = [
-    'retries_exhausted' => 'three requeues are the budget',
-    'contended' => 'its row is locked: the next tick looks again',
-    'renewed' => 'its worker came back in time',
+    'retries_exhausted' => 'the retry budget is three requeues',
+    'contended' => 'its row is locked, the next reap sees it again',
+    'renewed' => 'its worker renewed the lease in time',
 ];
 $report = static function (NrLlmReapReport $report, string $requeued, string $deadLettered) use ($names, $why, $uids): void {
     $rows = [];
@@ -135,7 +135,7 @@ $report = static function (NrLlmReapReport $report, string $requeued, string $de
         $rows[] = [(string) $run['uid'], $names[$run['uid']], $deadLettered, $run['reason'] . ': ' . $reason];
     }
     foreach ($report->skipped() as $run) {
-        $rows[] = [(string) $run['uid'], $names[$run['uid']], 'left alone', $run['reason'] . ': ' . ($why[$run['reason']] ?? '')];
+        $rows[] = [(string) $run['uid'], $names[$run['uid']], 'skipped', $run['reason'] . ': ' . ($why[$run['reason']] ?? '')];
     }
     print_table(['run', 'name', 'outcome', 'why'], $rows);
 };
@@ -143,13 +143,13 @@ $report = static function (NrLlmReapReport $report, string $requeued, string $de
 echo "3. What a reaper would do (dry run: nothing is written)\n\n";
 $report($runtime->reap(50, null, ['dryRun' => true]), 'would be requeued', 'would be dead-lettered');
 
-echo "4. The reaper, while a transaction of somebody holds the row of 'locked'\n\n";
-$somebody = new mysqli('localhost', $user, $password, 'demo', 0, $socket);
-$somebody->begin_transaction();
-$somebody->query('SELECT uid FROM tx_nrllm_agentrun WHERE uid = ' . $uids['locked'] . ' FOR UPDATE');
+echo "4. The reaper, while another transaction locks the row of 'locked'\n\n";
+$other = new mysqli('localhost', $user, $password, 'demo', 0, $socket);
+$other->begin_transaction();
+$other->query('SELECT uid FROM tx_nrllm_agentrun WHERE uid = ' . $uids['locked'] . ' FOR UPDATE');
 $report($runtime->reap(), 'requeued', 'dead-lettered');
-$somebody->rollback();
-echo "   And its next tick, when the row is free again\n\n";
+$other->rollback();
+echo "   And its next call, when the row is free again\n\n";
 $report($runtime->reap(), 'requeued', 'dead-lettered');
 
 echo "5. Failures: classified, decided and written in one guarded transaction\n\n";
@@ -187,28 +187,28 @@ print_table(['what', 'value'], [
 
 echo "7. After\n\n";
 $expected = [
-    'live' => ['running', '', 'untouched: no reaper waits for it, nor it for a reaper'],
+    'live' => ['running', '', 'unchanged: reaper and worker do not block each other'],
     'slow' => ['running', '', 'renewed in time'],
     'dead' => ['queued', '', 'a worker may take it'],
-    'dead, again' => ['queued', '', 'its last chance'],
-    'dead, too often' => ['failed', 'retries_exhausted', 'dead letter: something is wrong with the run itself'],
-    'dead mid-write' => ['failed', 'not_retryable', 'dead letter: a person has to look what was written'],
-    'dead mid-read' => ['queued', '', 'reading twice harms nobody'],
-    'no request' => ['failed', 'not_retryable', 'dead letter: no worker could run it'],
+    'dead, again' => ['queued', '', 'its last attempt'],
+    'dead, too often' => ['failed', 'retries_exhausted', 'dead letter: four attempts have failed'],
+    'dead mid-write' => ['failed', 'not_retryable', 'dead letter: check by hand what was written'],
+    'dead mid-read' => ['queued', '', 'a second read is harmless'],
+    'no request' => ['failed', 'not_retryable', 'dead letter: no worker could execute it'],
     'interactive' => ['running', '', 'no lease, never stale'],
-    'locked' => ['queued', '', 'requeued by the second tick'],
+    'locked' => ['queued', '', 'requeued by the second call'],
     'will see a 503' => ['queued', '', 'tried again after 30 s'],
     'will see a 401' => ['failed', 'not_retryable', 'dead letter: the key stays wrong'],
     'chain of three' => ['queued', '', 'the last error of the chain decides: tried again after 120 s'],
-    'asks a person' => ['waiting_for_approval', '', 'untouched'],
-    'done' => ['completed', '', 'untouched: what is terminal stays so'],
+    'asks a person' => ['waiting_for_approval', '', 'unchanged'],
+    'done' => ['completed', '', 'unchanged: a terminal run stays as it is'],
     'new' => ['running', '', 'claimed in step 2'],
 ];
 $show('why', array_column(array_map(static fn (string $name, array $row): array => [$name, $row[2]], array_keys($expected), $expected), 1, 0), true);
 foreach ($db->query('SELECT * FROM tx_nrllm_agentrun') as $row) {
     [$wantedStatus, $wantedReason] = $expected[$names[$row['uid']]];
     if ($row['status'] !== $wantedStatus || $row['termination_reason'] !== $wantedReason) {
-        fwrite(STDERR, "Not as promised: '{$names[$row['uid']]}' should be $wantedStatus $wantedReason\n");
+        fwrite(STDERR, "Not as expected: '{$names[$row['uid']]}' should be $wantedStatus $wantedReason\n");
         $failed = true;
     }
 }
@@ -216,4 +216,4 @@ $runtime->close();
 if ($failed) {
     exit(1);
 }
-echo "Every run ended as the protocol says.\n";
+echo "Every run has the state that the protocol requires.\n";

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * nr_llm's provider exceptions, as far as the demo throws them: the module knows them by name.
+ * nr_llm's provider exceptions that the demo throws. The extension knows them by name.
  */
 
 declare(strict_types=1);

@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /**
- * Prints rows as a table: one line a row, columns as wide as their widest cell.
+ * Prints rows as a table: one line per row, columns as wide as their widest cell.
  *
  * @param list<string>       $head
  * @param list<list<string>> $rows
@@ -24,7 +24,7 @@ function print_table(array $head, array $rows): void
     echo $line($head), $line(array_map(static fn (int $width): string => str_repeat('-', $width), $widths)), implode(array_map($line, $rows)), "\n";
 }
 
-/** A lease as people say it: `9 min 58 s left`, `ran out 40 s ago`, `none`. */
+/** Returns a lease in words: `9 min 58 s left`, `expired 40 s ago`, `none`. */
 function lease_in_words(int $leaseExpires, int $now): string
 {
     if ($leaseExpires === 0) {
@@ -33,5 +33,5 @@ function lease_in_words(int $leaseExpires, int $now): string
     $seconds = abs($leaseExpires - $now);
     $words = $seconds >= 60 ? intdiv($seconds, 60) . ' min' . ($seconds % 60 === 0 ? '' : ' ' . $seconds % 60 . ' s') : $seconds . ' s';
 
-    return $leaseExpires < $now ? "ran out $words ago" : "$words left";
+    return $leaseExpires < $now ? "expired $words ago" : "$words left";
 }

@@ -1,0 +1,100 @@
+<?php
+
+/**
+ * What the documents tell people to type: every line of a shell block is executed here, or by the suite that this table names.
+ *
+ *   php -n tests/package/commands.php
+ *
+ * A new command in a document fails until it has an entry.
+ */
+
+declare(strict_types=1);
+
+$top = dirname(__DIR__, 2);
+chdir($top);
+$failures = 0;
+$expect = static function (string $what, bool $holds) use (&$failures): void {
+    if (!$holds) {
+        echo 'FAILED  ', $what, "\n";
+        $failures++;
+    }
+};
+
+/** pattern of a line => [file that executes it, what stands there], or a reason why it cannot be executed here */
+const COMMANDS = [
+    '#^bin/setup$#' => ['bin/test', 'bin/setup'],
+    '#^bin/demo$#' => ['bin/suites/47-docs', 'bin/demo'],
+    '#^bin/test( --all)?$#' => ['.ci/run', 'bin/test'],
+    '#^bin/test [a-z-]+$#' => ['bin/test', '--list'],
+    '#^bin/bench( --quick)?$#' => ['bin/suites/47-docs', 'bin/bench --quick'],
+    '#^bin/bench (scale|rate|criterion)$#' => 'minutes of measuring, and gigabytes of disk: by hand',
+    '#^bin/chaos#' => ['bin/suites/85-chaos', 'bin/chaos'],
+    '#^bin/release --(dry-run|only [a-z0-9]+)$#' => ['bin/suites/40-package', 'bin/release --dry-run'],
+    '#^bin/build-ffi --portable --out FOLDER$#' => ['bin/release', 'bin/build-ffi --portable --out'],
+    '#^cargo test #' => ['bin/suites/20-rust', 'cargo test'],
+    '#^git (tag|push) #' => 'it would change the repository that people see',
+    '#^pie install nrllm-runtime/extension#' => 'PIE cannot be had on the test machines: the suite package does its steps',
+    '#^composer require (--dev )?nrllm-runtime/(stubs|ffi|typo3)#' => ['bin/suites/40-package', 'composer_install'],
+    '#^vendor/bin/typo3 #' => ['bin/suites/70-typo3', 'typo3/Tests/run'],
+    '#^php -m \| grep -i ffi$#' => 'run',
+    '#^php --ri nrllm_runtime$#' => ['bin/suites/40-package', 'php --ri nrllm_runtime'],
+];
+/** Documents whose shell blocks are executed as a whole, heading by heading */
+const WHOLE = ['docs/installation.md' => ['Prebuilt archive', 'From source']];
+
+$documents = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'UPGRADING.md', ...glob('docs/*.md'), ...glob('php-*/README.md'), 'typo3/README.md'];
+$used = [];
+foreach ($documents as $document) {
+    $heading = '';
+    $language = null;
+    foreach (explode("\n", str_replace("\\\n", '', file_get_contents($document))) as $line) {
+        if ($language === null && preg_match('/^#+ (.*)/', $line, $match)) {
+            $heading = $match[1];
+        } elseif (preg_match('/^```(\w*)/', $line, $match)) {
+            $language = $language === null ? $match[1] : null;
+        } elseif ($language === 'sh' && trim($line) !== '' && !str_starts_with($line, '#')) {
+            $command = trim(preg_replace('/ +# .*$/', '', $line));
+            if (in_array($heading, WHOLE[$document] ?? [], true)) {
+                $suite = file_get_contents('bin/suites/40-package');
+                $expect("the suite package executes the block under \"$heading\" of $document", str_contains($suite, "block sh '$heading' 1"));
+                continue;
+            }
+            $entry = null;
+            foreach (COMMANDS as $pattern => $how) {
+                if (preg_match($pattern, $command) === 1) {
+                    [$entry, $used[$pattern]] = [$how, true];
+                    break;
+                }
+            }
+            $expect("a test executes what $document tells to type: $command", $entry !== null);
+            if (is_array($entry)) {
+                $expect("$entry[0] executes: $command", str_contains((string) @file_get_contents($entry[0]), $entry[1]));
+            } elseif ($entry === 'run') {
+                exec("$command 2>&1", $output, $code);
+                $expect("$document: $command", $code === 0);
+            }
+            // Words that a script does not know are errors of the document, whoever executes it.
+            if (preg_match('#^(bin/[a-z-]+)((?: .*)?)$#', $command, $match)) {
+                $help = (string) shell_exec(escapeshellarg($match[1]) . ' --help 2>&1');
+                preg_match_all('/(?<= )--[a-z-]+/', $match[2], $options);
+                foreach ($options[0] as $option) {
+                    $expect("$document: $match[1] has no option $option", str_contains($help, $option));
+                }
+            }
+            if (preg_match('#^bin/test ([a-z-]+)$#', $command, $match)) {
+                $expect("$document: there is no suite $match[1]", glob("bin/suites/[0-9][0-9]-$match[1]") !== []);
+            }
+            // A filter that matches no test passes with nothing run.
+            if (preg_match('#^cargo test .*--(?:test (\w+)|lib)(?: (?!--)(\S+))?#', $command, $match)) {
+                $expect("$document: there is no test $match[1]", ($match[1] ?? '') === '' || is_file("tests/$match[1].rs"));
+                $name = isset($match[2]) ? basename(str_replace('::', '/', $match[2])) : '';
+                $expect("$document: no test matches $name", $name === '' || shell_exec('grep -rlE ' . escapeshellarg("(fn|mod) $name") . ' src tests') !== null);
+            }
+        }
+    }
+}
+foreach (array_diff_key(COMMANDS, $used) as $pattern => $how) {
+    $expect("no document holds $pattern any more: remove it from the table", false);
+}
+echo $failures === 0 ? "ok\n" : "$failures failed\n";
+exit($failures === 0 ? 0 : 1);
