@@ -68,6 +68,11 @@ impl InterruptSignal {
     pub fn raise(&self) {
         // In this order: at the host's call something has to be pending.
         self.post();
+        self.ask();
+    }
+
+    /// Requests a call from the host for what is pending. On any thread.
+    pub fn ask(&self) {
         self.raising.fetch_add(1, Ordering::AcqRel);
         if let Some(flag) = self.target() {
             // SAFETY: arm()'s caller keeps the flag valid until request_ended() has returned, which
@@ -77,7 +82,8 @@ impl InterruptSignal {
         self.raising.fetch_sub(1, Ordering::AcqRel);
     }
 
-    pub(super) fn post(&self) {
+    /// Marks that a loss may be due, without a call from the host.
+    pub fn post(&self) {
         self.pending.store(true, Ordering::Release);
     }
 

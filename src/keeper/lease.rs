@@ -383,6 +383,12 @@ impl SharedLease {
         true
     }
 
+    /// The kind of the loss that the holder is to be interrupted with.
+    pub(super) fn due_loss(&self, now: u64) -> Option<Kind> {
+        let is_due = !self.is_inherited() && self.notice.load(Ordering::Acquire) == notice::DUE;
+        is_due.then(|| self.error(self.standing(now)).kind)
+    }
+
     /// The loss that the holder is to be interrupted with; once.
     pub(super) fn take_loss(&self, now: u64) -> Option<Error> {
         if self.is_inherited()

@@ -24,7 +24,7 @@ use crate::config::connection::ConnectionSettings;
 use crate::config::options::{Options, Timeouts};
 use crate::db::Session;
 use crate::domain::holder::Holder;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::ops::heartbeat::{Beat, End, beat};
 use crate::process::clock::{self, SECOND};
 use crate::process::fork::{self, PerProcess};
@@ -302,9 +302,17 @@ fn end(ends: impl Fn(&SharedLease) -> bool) {
 /// Returns a loss of the calling thread's leases that is to be thrown, after its `on_loss` was raised.
 /// Each is returned once, and none after its lease was released.
 pub fn take_loss() -> Option<Error> {
+    take_loss_if(|_| true)
+}
+
+/// As [`take_loss`], for a loss of a kind that `may` be thrown now. The others stay due.
+pub fn take_loss_if(may: impl Fn(Kind) -> bool) -> Option<Error> {
     let registry = existing()?;
     let now = clock::now();
-    let mut own = registry.leases.iter().filter(|cell| cell.is_of_this_thread());
+    let mut own = registry
+        .leases
+        .iter()
+        .filter(|cell| cell.is_of_this_thread() && cell.due_loss(now).is_some_and(&may));
     own.find_map(|cell| cell.take_loss(now))
 }
 

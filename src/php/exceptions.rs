@@ -81,7 +81,8 @@ pub(super) fn register() -> ext_php_rs::error::Result<()> {
     Ok(())
 }
 
-fn class_of(kind: Kind) -> &'static ClassEntry {
+/// The class of an error's exception.
+pub(super) fn class_of(kind: Kind) -> &'static ClassEntry {
     let entry = match kind {
         Kind::Argument => return ce::value_error(),
         Kind::Type => return ce::type_error(),

@@ -4,21 +4,24 @@
 //! What is set, in which order, and what a late raise finds in the next request, is [`InterruptSignal`]'s; the flag is shared with signals,
 //! time limits and profilers.
 
+use std::cell::{Cell, RefCell};
 use std::panic::catch_unwind;
-use std::ptr::{NonNull, null};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use ext_php_rs::class::RegisteredClass;
 use ext_php_rs::exception::throw_with_code;
-use ext_php_rs::ffi::{
-    ZEND_INTERNAL_FUNCTION, executor_globals, zend_execute_data, zend_interrupt_function,
-};
+use ext_php_rs::ffi::{executor_globals, zend_execute_data, zend_interrupt_function};
 
-use super::exceptions;
 use super::runtime::NrLlmRuntime;
+use super::{exceptions, frames};
+use crate::error::Kind;
 use crate::keeper::interrupt_signal::InterruptSignal;
 use crate::keeper::thread as keeper;
+use crate::process::signals::spawn_masked;
 
 /// The engine's handler.
 type Handler = unsafe extern "C" fn(*mut zend_execute_data);
@@ -80,57 +83,112 @@ pub(super) fn arm() -> Arc<InterruptSignal> {
 
 /// RSHUTDOWN, before the leases are ended: no raise reaches the next request.
 pub(super) fn request_ended() {
+    end_reminder();
     SIGNAL.with(|signal| signal.request_ended());
 }
 
-/// The engine's call at a safe point, after anybody raised the flag.
+/// The engine's call, after the flag was raised by anyone.
 ///
 /// # Safety
 ///
-/// Called by the engine alone, on the PHP thread, while a function runs.
+/// Called by the engine alone, on the PHP thread, with the frame that runs or null.
 unsafe extern "C" fn handler(execute_data: *mut zend_execute_data) {
     if let Some(previous) = previous() {
         // SAFETY: it is called as the engine called this one.
         unsafe { previous(execute_data) };
     }
     if SIGNAL.with(|signal| signal.is_pending()) {
-        let _ = catch_unwind(|| {
-            // SAFETY: the frame that the engine gave, on the PHP thread.
-            if !unsafe { is_below_our_call(execute_data) } && SIGNAL.with(|signal| signal.take()) {
-                throw();
-            }
-        });
+        // SAFETY: the frame that the engine gave, on the PHP thread.
+        let _ = catch_unwind(|| unsafe { interrupt(execute_data) });
     }
 }
 
-/// Is the running code called by one of the runtime's own methods? Those run `getAttemptErrors()` alone, and drop what that throws: a loss would
-/// be lost there, and would change what becomes of a run, be it that of another lease. So it is put off until the method returns, as in
-/// any native call; see [`call_ended`].
-///
-/// The frame that the engine gave is none of those below: in newer versions of PHP it may be that of a native call that has just returned.
+/// Throws what is lost where the engine can unwind (rule 31). Elsewhere the loss stays due, and the
+/// engine is asked again.
 ///
 /// # Safety
 ///
-/// `frame` is null or a frame of the running code, on the PHP thread.
-unsafe fn is_below_our_call(frame: *const zend_execute_data) -> bool {
+/// `frame` is null or the frame that the engine gave, on the PHP thread.
+unsafe fn interrupt(frame: *const zend_execute_data) {
     // SAFETY: by this function's contract.
-    let mut frame =
-        unsafe { frame.as_ref() }.map_or(null(), |this| this.prev_execute_data.cast_const());
-    let ours = std::ptr::from_ref(NrLlmRuntime::get_metadata().ce());
-    // SAFETY: the frames of running code are linked down to the first one, and each is there, with its function, as long as it runs. The
-    // scope of an internal function is its class.
     unsafe {
-        while let Some(this) = frame.as_ref() {
-            if let Some(function) = this.func.as_ref()
-                && u32::from(function.type_) == ZEND_INTERNAL_FUNCTION
-                && std::ptr::eq(function.common.scope.cast_const(), ours)
-            {
-                return true;
+        if frames::is_called_by(frame, NrLlmRuntime::get_metadata().ce()) {
+            // The runtime's own methods call getAttemptErrors() alone and drop what it throws. The loss
+            // would be dropped with it, and would change what becomes of a run. See call_ended().
+            return;
+        }
+        if !frames::has_user_code(frame) {
+            // Only native code runs, as in a native shutdown function. The engine checks the flag when
+            // a native call returns to native code or PHP code starts, and not in a loop.
+            SIGNAL.with(|signal| signal.ask());
+            return;
+        }
+        if SIGNAL.with(|signal| signal.take()) {
+            let refused = Cell::new(false);
+            throw(frame, |kind| {
+                let may = !frames::is_shutting_down()
+                    || frames::is_caught(frame, exceptions::class_of(kind));
+                refused.set(refused.get() || !may);
+                may
+            });
+            if refused.get() {
+                // An exception that nothing catches would end the shutdown, and the functions that
+                // settle the run would be skipped. Raising the flag at once would be checked before
+                // the next instruction, without end.
+                SIGNAL.with(remind);
             }
-            frame = this.prev_execute_data;
         }
     }
-    false
+}
+
+/// How often the engine is asked again where raising the flag at once would stop it.
+const REMINDER_INTERVAL: Duration = Duration::from_millis(1);
+
+/// The thread that asks the engine again.
+struct Reminder {
+    process: u32,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+thread_local! {
+    /// That of this PHP thread.
+    static REMINDER: RefCell<Option<Reminder>> = const { RefCell::new(None) };
+}
+
+/// Raises the flag every millisecond until the request ends. If no thread can be started, the loss is
+/// not thrown, and `state()` reports it.
+fn remind(signal: &Arc<InterruptSignal>) {
+    signal.post();
+    REMINDER.with_borrow_mut(|reminder| {
+        let process = std::process::id();
+        if reminder.as_ref().is_some_and(|running| running.process == process) {
+            return;
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let thread = spawn_masked("nrllm-reminder", {
+            let (signal, stop) = (Arc::clone(signal), Arc::clone(&stop));
+            move || {
+                while !stop.load(Ordering::Acquire) {
+                    if signal.is_pending() {
+                        signal.ask();
+                    }
+                    std::thread::park_timeout(REMINDER_INTERVAL);
+                }
+            }
+        });
+        *reminder = thread.ok().map(|thread| Reminder { process, stop, thread });
+    });
+}
+
+fn end_reminder() {
+    // A forked child has a copy, without the thread.
+    if let Some(reminder) = REMINDER.take().filter(|running| running.process == std::process::id())
+    {
+        reminder.stop.store(true, Ordering::Release);
+        reminder.thread.thread().unpark();
+        let _ = reminder.thread.join();
+    }
 }
 
 /// User code that one of the runtime's methods called has ended: what was put off meanwhile is thrown at the next safe point.
@@ -142,10 +200,20 @@ pub(super) fn call_ended() {
     });
 }
 
-/// Throws what is lost. Where an exception is on its way already (that of a signal handler, or of another lease), the engine makes
-/// it the previous one of ours. It cannot be put off by raising the flag again: the engine would ask before it goes on, for ever.
-fn throw() {
-    while let Some(error) = keeper::take_loss() {
+/// Throws what is lost and of a kind that `may` be thrown. Where an exception is on its way already (that
+/// of a signal handler, or of another lease), the engine makes it the previous one.
+///
+/// # Safety
+///
+/// `frame` is the frame that the engine gave, on the PHP thread.
+unsafe fn throw(frame: *const zend_execute_data, may: impl Fn(Kind) -> bool) {
+    let mut first = true;
+    while let Some(error) = keeper::take_loss_if(&may) {
+        if first {
+            // SAFETY: by this function's contract.
+            unsafe { frames::pass_argument(frame) };
+            first = false;
+        }
         let (message, class) = exceptions::parts(&error);
         // An error would mean that the class cannot be thrown; ours can.
         let _ = throw_with_code(class, i32::from(error.code), &message);

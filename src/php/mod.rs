@@ -4,6 +4,7 @@
 mod convert;
 mod exceptions;
 mod failure;
+mod frames;
 mod interrupt;
 mod lease;
 mod recovery;
