@@ -36,6 +36,11 @@ foreach ($documents as $document) {
     }
 }
 
+$rust = preg_match('/^rust-version = "(.+)"$/m', file_get_contents("$top/Cargo.toml"), $match) ? $match[1] : '';
+foreach (['README.md', 'docs/installation.md'] as $document) {
+    preg_match_all('/Rust (\d+\.\d+) or newer/', file_get_contents("$top/$document"), $named);
+    $expect("$document names Rust $rust, as Cargo.toml does", $named[1] !== [] && array_unique($named[1]) === [$rust]);
+}
 $slug = static fn (string $heading): string => preg_replace('/[^a-z0-9_-]/', '', str_replace(' ', '-', strtolower(trim(str_replace('`', '', $heading)))));
 $anchors = static function (string $file) use ($slug): array {
     preg_match_all('/^#+ (.+)$/m', preg_replace('/^```.*?^```$/ms', '', file_get_contents($file)), $headings);
