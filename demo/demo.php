@@ -38,7 +38,7 @@ $seed = static function (string $name, array $columns) use ($db, &$uids, $now, $
         'uuid' => vsprintf('%s%s-%s-%s-%s-%s%s%s', str_split(bin2hex(random_bytes(16)), 4))];
     $statement = $db->prepare('INSERT INTO tx_nrllm_agentrun (' . implode(', ', array_keys($columns)) . ') VALUES ('
         . implode(', ', array_fill(0, count($columns), '?')) . ')');
-    $statement->execute(array_map(static fn ($value): ?string => $value === null ? null : (string) $value, array_values($columns)));
+    $statement->execute(array_map(static fn($value): ?string => $value === null ? null : (string)$value, array_values($columns)));
     $uids[$name] = $db->insert_id;
 };
 $seed('live', ['lease_expires' => $now + 600]);
@@ -64,12 +64,12 @@ $show = static function (string $lastColumn, array $words, bool $ended) use ($db
     $rows = [];
     foreach ($db->query('SELECT * FROM tx_nrllm_agentrun ORDER BY uid') as $row) {
         $rows[] = [$row['uid'], $names[$row['uid']], $row['status'], $row['claimed_by'] === '' ? '-' : $row['claimed_by'],
-            lease_in_words((int) $row['lease_expires'], time()), $row['requeue_count'],
+            lease_in_words((int)$row['lease_expires'], time()), $row['requeue_count'],
             ...($ended ? [$row['termination_reason'] === '' ? '-' : $row['termination_reason']] : []), $words[$names[$row['uid']]] ?? ''];
     }
     print_table(['run', 'name', 'status', 'owner', 'lease', 'requeued', ...($ended ? ['ended because'] : []), $lastColumn], $rows);
 };
-$yes = static fn (bool $answer): string => $answer ? 'yes' : 'no';
+$yes = static fn(bool $answer): string => $answer ? 'yes' : 'no';
 
 echo "\nNrLlmRuntime ", NrLlmRuntime::VERSION, ' on ', $runtime->status()['server'], "\n\n";
 echo "1. Before\n\n";
@@ -128,14 +128,14 @@ $why = [
 $report = static function (NrLlmReapReport $report, string $requeued, string $deadLettered) use ($names, $why, $uids): void {
     $rows = [];
     foreach ($report->requeued() as $run) {
-        $rows[] = [(string) $run['uid'], $names[$run['uid']], $requeued, 'requeue ' . $run['requeueCount'] . ' of ' . NrLlmRuntime::MAX_REQUEUES];
+        $rows[] = [(string)$run['uid'], $names[$run['uid']], $requeued, 'requeue ' . $run['requeueCount'] . ' of ' . NrLlmRuntime::MAX_REQUEUES];
     }
     foreach ($report->deadLettered() as $run) {
         $reason = $why[$run['reason']] ?? ($run['uid'] === $uids['no request'] ? 'no stored request' : 'a second attempt might write twice');
-        $rows[] = [(string) $run['uid'], $names[$run['uid']], $deadLettered, $run['reason'] . ': ' . $reason];
+        $rows[] = [(string)$run['uid'], $names[$run['uid']], $deadLettered, $run['reason'] . ': ' . $reason];
     }
     foreach ($report->skipped() as $run) {
-        $rows[] = [(string) $run['uid'], $names[$run['uid']], 'skipped', $run['reason'] . ': ' . ($why[$run['reason']] ?? '')];
+        $rows[] = [(string)$run['uid'], $names[$run['uid']], 'skipped', $run['reason'] . ': ' . ($why[$run['reason']] ?? '')];
     }
     print_table(['run', 'name', 'outcome', 'why'], $rows);
 };
@@ -166,23 +166,23 @@ $rows = [];
 foreach ($failures as $name => [$owner, $error, $words]) {
     $recovery = $runtime->recoverFailure($uids[$name], $owner, $error);
     $failure = $recovery->failure();
-    $rows[] = [$name, $words, (string) $failure, $yes($failure->isRetryable()), $yes($failure->tripsCircuit()), $recovery->outcome(),
-        $recovery->outcome() === NrLlmRecovery::REQUEUED ? 'tried again in ' . $recovery->delayMs() / 1000 . ' s' : (string) $recovery->reason()];
+    $rows[] = [$name, $words, (string)$failure, $yes($failure->isRetryable()), $yes($failure->tripsCircuit()), $recovery->outcome(),
+        $recovery->outcome() === NrLlmRecovery::REQUEUED ? 'tried again in ' . $recovery->delayMs() / 1000 . ' s' : (string)$recovery->reason()];
 }
 print_table(['run', 'what happened', 'class', 'retryable', 'trips circuit', 'outcome', 'then'], $rows);
 
 echo "6. Status\n\n";
 $status = $runtime->status();
-$list = static fn (array $counts): string => implode(', ', array_map(static fn (string $key, int $count): string => "$count $key", array_keys($counts), $counts));
+$list = static fn(array $counts): string => implode(', ', array_map(static fn(string $key, int $count): string => "$count $key", array_keys($counts), $counts));
 print_table(['what', 'value'], [
     ['runs', $list(array_filter($status['counts']))],
     ['dead letters', $list(array_filter($status['deadLetters']))],
-    ['expired leases', (string) $status['expiredLeases']],
-    ['running without a lease', (string) $status['unleasedRunning']],
+    ['expired leases', (string)$status['expiredLeases']],
+    ['running without a lease', (string)$status['unleasedRunning']],
     ['oldest queued', $status['oldestQueuedSeconds'] === null ? 'none' : $status['oldestQueuedSeconds'] . ' s'],
     ['clock skew to the server', $status['clockSkewMs'] . ' ms'],
     ['key (status, lease_expires)', $yes($status['leaseKey'])],
-    ['isolation', (string) $status['isolation']],
+    ['isolation', (string)$status['isolation']],
 ]);
 
 echo "7. After\n\n";
@@ -204,7 +204,7 @@ $expected = [
     'done' => ['completed', '', 'unchanged: a terminal run stays as it is'],
     'new' => ['running', '', 'claimed in step 2'],
 ];
-$show('why', array_column(array_map(static fn (string $name, array $row): array => [$name, $row[2]], array_keys($expected), $expected), 1, 0), true);
+$show('why', array_column(array_map(static fn(string $name, array $row): array => [$name, $row[2]], array_keys($expected), $expected), 1, 0), true);
 foreach ($db->query('SELECT * FROM tx_nrllm_agentrun') as $row) {
     [$wantedStatus, $wantedReason] = $expected[$names[$row['uid']]];
     if ($row['status'] !== $wantedStatus || $row['termination_reason'] !== $wantedReason) {

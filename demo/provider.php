@@ -8,17 +8,11 @@ declare(strict_types=1);
 
 namespace Netresearch\NrLlm\Provider\Exception;
 
-class ProviderException extends \RuntimeException
-{
-}
+class ProviderException extends \RuntimeException {}
 
-class ProviderConnectionException extends ProviderException
-{
-}
+class ProviderConnectionException extends ProviderException {}
 
-class ProviderResponseException extends ProviderException
-{
-}
+class ProviderResponseException extends ProviderException {}
 
 class FallbackChainExhaustedException extends ProviderException
 {

@@ -16,12 +16,12 @@ function print_table(array $head, array $rows): void
             $widths[$i] = max($widths[$i], strlen($cell));
         }
     }
-    $line = static fn (array $cells): string => rtrim('  ' . implode('  ', array_map(
-        static fn (string $cell, int $width): string => str_pad($cell, $width),
+    $line = static fn(array $cells): string => rtrim('  ' . implode('  ', array_map(
+        static fn(string $cell, int $width): string => str_pad($cell, $width),
         $cells,
         $widths,
     ))) . "\n";
-    echo $line($head), $line(array_map(static fn (int $width): string => str_repeat('-', $width), $widths)), implode(array_map($line, $rows)), "\n";
+    echo $line($head), $line(array_map(static fn(int $width): string => str_repeat('-', $width), $widths)), implode(array_map($line, $rows)), "\n";
 }
 
 /** Returns a lease in words: `9 min 58 s left`, `expired 40 s ago`, `none`. */
