@@ -134,6 +134,16 @@ impl Error {
         self.retry == Retry::Later
     }
 
+    /// Returns whether the server refused to write at all, so that also a commit took no effect: it is read-only, or not the primary.
+    pub(crate) const fn refuses_writes(&self) -> bool {
+        matches!(
+            self.code,
+            code::OPTION_PREVENTS_STATEMENT
+                | code::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
+                | code::READ_ONLY_MODE
+        )
+    }
+
     /// Returns whether the same statement may succeed when it is repeated: after deadlocks, lock waits that ended, and snapshots
     /// that another transaction overtook.
     #[must_use]

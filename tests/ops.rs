@@ -32,6 +32,7 @@ mod ops {
     mod requeue;
     mod requeue_stale;
     mod session;
+    mod session_variables;
     mod shared_sessions;
     mod sql;
     mod status;

@@ -10,9 +10,9 @@ use super::connection::Connection;
 use super::deadline::StatementDeadline;
 use super::execute::{Failure, bounded, words};
 use super::query_cache::QueryCache;
-use super::server::ServerCapabilities;
+use super::server::{BinaryLog, Limits, ServerCapabilities};
 use super::session::{Live, Session};
-use super::settings::session_settings;
+use super::settings::{ROW_IMAGE, session_settings};
 use super::socket_wait::Socket;
 use super::statement_cache::StatementCache;
 use crate::config::connection::Endpoint;
@@ -27,15 +27,22 @@ impl Session {
         let endpoint = &self.settings.endpoint;
         let outcome = bounded(rest, async {
             let mut conn = Connection::open(opts).await?;
-            let variables: Vec<(String, String)> = conn
-                .query(
-                    "SHOW VARIABLES WHERE Variable_name IN ('version', 'log_bin', 'binlog_format', 'tx_isolation', \
-                     'transaction_isolation', 'wsrep_on')",
-                )
-                .await?;
+            // The settings before the first question, which the server's defaults could bend.
+            conn.query_drop(session_settings(Limits::of(self.timeouts.query, true))).await?;
+            if is_in_transaction(&conn) {
+                // `init_connect` has opened it.
+                conn.query_drop("ROLLBACK").await?;
+            }
+            let variables: Vec<(String, String)> = conn.query(ServerCapabilities::QUESTION).await?;
             let server = ServerCapabilities::from_variables(&variables);
+            if matches!(server.binary_log, BinaryLog::Rows { full: true, may_shrink: true }) {
+                match conn.query_drop(ROW_IMAGE).await {
+                    // The statements cost more without it, and do the same.
+                    Ok(()) | Err(mysql_async::Error::Server(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
             let limits = server.limits(self.timeouts.query);
-            conn.query_drop(session_settings(&server, limits)).await?;
             let over_socket = matches!(self.settings.endpoint, Endpoint::Socket(_));
             let socket = conn.descriptor().filter(|_| over_socket && self.alone);
             Ok(Live {
@@ -115,6 +122,13 @@ impl Session {
         }
         Ok(opts)
     }
+}
+
+/// Returns whether the last reply says that a transaction is open.
+fn is_in_transaction(conn: &Connection) -> bool {
+    conn.last_ok_packet().is_some_and(|ok| {
+        ok.status_flags().contains(mysql_async::consts::StatusFlags::SERVER_STATUS_IN_TRANS)
+    })
 }
 
 fn connect_error(endpoint: &Endpoint, error: mysql_async::Error) -> Error {

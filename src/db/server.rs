@@ -11,12 +11,28 @@ pub struct ServerCapabilities {
     pub mariadb: bool,
     /// How rows are locked without waiting.
     pub locking: Locking,
-    /// Is READ COMMITTED refused (error 1665), since the binary log holds statements?
-    pub statement_binlog: bool,
-    /// The name of the variable that holds the isolation level.
-    pub isolation_variable: &'static str,
+    /// What the binary log holds.
+    pub binary_log: BinaryLog,
+    /// The isolation level of the session.
+    pub isolation: String,
     /// Is it a node of a Galera cluster?
     pub cluster: bool,
+}
+
+/// What the server writes to its binary log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BinaryLog {
+    /// Nothing: there is none.
+    Off,
+    /// Statements, or statements where that is safe (`binlog_format` STATEMENT and MIXED).
+    Statements,
+    /// Rows: all columns of each, or fewer where `binlog_row_image` is not FULL.
+    Rows {
+        /// Whether every column of a changed row is logged.
+        full: bool,
+        /// Whether the account may set a smaller image for its session.
+        may_shrink: bool,
+    },
 }
 
 /// How a row that another transaction holds is passed over.
@@ -53,8 +69,14 @@ impl Locking {
 }
 
 impl ServerCapabilities {
-    /// Reads the facts from the variables `version`, `log_bin`, `binlog_format`, `tx_isolation`, `transaction_isolation`, `wsrep_on`, as far as
-    /// the server has them.
+    /// The question: variables, and one that is only shown to accounts that may change how rows are logged.
+    pub(super) const QUESTION: &str = "SHOW VARIABLES WHERE Variable_name IN ('version', 'log_bin', 'binlog_format', 'binlog_row_image', \
+        'tx_isolation', 'transaction_isolation', 'wsrep_on', 'max_statement_time') OR Variable_name = 'version_comment' AND EXISTS (SELECT 1 \
+        FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE IN ('SUPER', 'BINLOG ADMIN', 'SESSION_VARIABLES_ADMIN', \
+        'SYSTEM_VARIABLES_ADMIN') AND GRANTEE = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), ''''))";
+
+    /// Reads the answer to the question, as far as the server has these variables. What the server has decides, and what it is
+    /// called only where that does not tell.
     #[must_use]
     pub fn from_variables(variables: &[(String, String)]) -> Self {
         let get = |name: &str| {
@@ -64,9 +86,14 @@ impl ServerCapabilities {
                 .map(|(_, value)| value.as_str())
         };
         let version = get("version").unwrap_or_default().to_owned();
-        let mariadb = version.to_ascii_lowercase().contains("mariadb");
+        let says_mariadb = version.to_ascii_lowercase().contains("mariadb");
+        // MySQL has no such variable.
+        let mariadb = says_mariadb || get("max_statement_time").is_some();
         let number = parse_version(&version);
-        let locking = if mariadb {
+        let locking = if mariadb && !says_mariadb {
+            // The version tells nothing: the server refuses the clause if it does not know it.
+            Locking::SkipLocked
+        } else if mariadb {
             if number >= (10, 6, 0) {
                 Locking::SkipLocked
             } else if number >= (10, 3, 0) {
@@ -79,34 +106,48 @@ impl ServerCapabilities {
         } else {
             Locking::Wait
         };
-        let statement_binlog = get("log_bin")
-            .is_some_and(|value| !value.eq_ignore_ascii_case("off") && value != "0")
-            && get("binlog_format").is_some_and(|value| value.eq_ignore_ascii_case("statement"));
-        let isolation_variable = if get("transaction_isolation").is_some() {
-            "transaction_isolation"
+        let is =
+            |name: &str, value: &str| get(name).is_some_and(|it| it.eq_ignore_ascii_case(value));
+        let log =
+            get("log_bin").is_some_and(|value| !value.eq_ignore_ascii_case("off") && value != "0");
+        let binary_log = if !log {
+            BinaryLog::Off
+        } else if is("binlog_format", "statement") || is("binlog_format", "mixed") {
+            BinaryLog::Statements
         } else {
-            "tx_isolation"
+            BinaryLog::Rows {
+                full: get("binlog_row_image")
+                    .is_none_or(|image| image.eq_ignore_ascii_case("full")),
+                may_shrink: get("version_comment").is_some(),
+            }
         };
+        let isolation = get("transaction_isolation")
+            .or_else(|| get("tx_isolation"))
+            .unwrap_or_default()
+            .to_owned();
         let cluster =
             get("wsrep_on").is_some_and(|value| value.eq_ignore_ascii_case("on") || value == "1");
-        Self { version, mariadb, locking, statement_binlog, isolation_variable, cluster }
+        Self { version, mariadb, locking, binary_log, isolation, cluster }
     }
 
-    /// The isolation level that the session uses.
-    #[must_use]
-    pub const fn isolation(&self) -> &'static str {
-        if self.statement_binlog { "REPEATABLE-READ" } else { "READ-COMMITTED" }
-    }
-
-    /// How many runs are locked and written at once: few where gaps are locked too.
+    /// Maximum number of runs that are locked and written at once.
     #[must_use]
     pub const fn chunk_size(&self) -> usize {
-        if self.statement_binlog { 50 } else { 500 }
+        500
     }
 
-    /// The server's own limits for a statement that the client waits `query` for, and how long the client waits in the end.
+    /// The limits of a session on this server, for a statement that the client waits `query` for.
     #[must_use]
     pub fn limits(&self, query: Duration) -> Limits {
+        Limits::of(query, self.mariadb)
+    }
+}
+
+impl Limits {
+    /// The server's own limits for a statement that the client waits `query` for, and how long the client waits in the end. Where the
+    /// server bounds every statement, the client waits no longer than that.
+    #[must_use]
+    pub fn of(query: Duration, every_statement: bool) -> Self {
         let query_ms = u64::try_from(query.as_millis()).unwrap_or(u64::MAX).max(1);
         // The server gives up first: a tenth earlier, a second at most.
         let margin_ms = (query_ms / 10).clamp(1, 1_000);
@@ -114,9 +155,9 @@ impl ServerCapabilities {
         // A lock wait is bounded in whole seconds, one at least.
         let lock_wait_s = (statement_ms / 1_000).max(1);
         let server_ms =
-            if self.mariadb { statement_ms } else { statement_ms.max(lock_wait_s * 1_000) };
+            if every_statement { statement_ms } else { statement_ms.max(lock_wait_s * 1_000) };
         let client_ms = query_ms.max(server_ms + margin_ms.max(400));
-        Limits {
+        Self {
             statement: Duration::from_millis(statement_ms),
             lock_wait_s,
             client: Duration::from_millis(client_ms),
@@ -173,11 +214,23 @@ mod tests {
     }
 
     #[test]
-    fn read_committed_only_where_the_binary_log_allows_it() {
-        assert!(facts(&[("log_bin", "ON"), ("binlog_format", "STATEMENT")]).statement_binlog);
-        assert!(!facts(&[("log_bin", "OFF"), ("binlog_format", "STATEMENT")]).statement_binlog);
-        assert!(!facts(&[("log_bin", "ON"), ("binlog_format", "MIXED")]).statement_binlog);
-        assert!(!facts(&[("log_bin", "ON")]).statement_binlog);
+    fn what_is_logged_decides_about_isolation_and_row_image() {
+        let log = |pairs: &[(&str, &str)]| facts(pairs).binary_log;
+        let rows = |full, may_shrink| BinaryLog::Rows { full, may_shrink };
+        let on = ("log_bin", "ON");
+        assert_eq!(log(&[("log_bin", "OFF"), ("binlog_format", "STATEMENT")]), BinaryLog::Off);
+        assert_eq!(log(&[on, ("binlog_format", "STATEMENT")]), BinaryLog::Statements);
+        assert_eq!(log(&[on, ("binlog_format", "MIXED")]), BinaryLog::Statements);
+        assert_eq!(log(&[on, ("binlog_format", "ROW")]), rows(true, false));
+        assert_eq!(log(&[on]), rows(true, false), "a server that knows rows alone");
+        let minimal = ("binlog_row_image", "MINIMAL");
+        assert_eq!(log(&[on, minimal, ("version_comment", "x")]), rows(false, true));
+    }
+
+    #[test]
+    fn a_mariadb_is_known_by_what_it_has() {
+        let hidden = facts(&[("version", "8.4.3"), ("max_statement_time", "4.5")]);
+        assert_eq!((hidden.mariadb, hidden.locking), (true, Locking::SkipLocked));
     }
 
     #[test]

@@ -24,7 +24,7 @@ impl Session {
         }
         // The client's limit first: this statement is bounded by it too.
         live.limits = limits;
-        let sql = format!("SET {}", limit_settings(&live.server, limits));
+        let sql = format!("SET {}", limit_settings(limits));
         match self.execute(&sql, Params::Empty).await {
             Ok(_) => Ok(()),
             Err(error) => {

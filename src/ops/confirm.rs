@@ -68,7 +68,7 @@ pub(super) async fn write<W: Write>(
         };
         session.rollback().await;
         // A transient error says that the server has rolled back, also where it answers a commit.
-        if sent && !error.is_transient() {
+        if sent && !error.is_transient() && !error.refuses_writes() {
             match write.read_back(session).await {
                 Ok(Some(answer)) => return Ok(answer),
                 Ok(None) if budget.allows_after_commit(&error) => {}

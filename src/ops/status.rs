@@ -138,7 +138,7 @@ async fn read(
     }
     report.lease_key = has_lease_key(session, context.table()).await?;
     let server = session.server().await?;
-    report.isolation = server.isolation().to_owned();
+    report.isolation = server.isolation;
     report.server = server.version;
     Ok(report)
 }
