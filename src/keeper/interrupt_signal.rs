@@ -7,8 +7,8 @@
 //! in the next request.
 
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
+use super::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, yield_now};
 use crate::process::fork;
 
 /// The way from the threads that notice a loss to one thread of the host. It takes no lock and allocates
@@ -59,7 +59,7 @@ impl InterruptSignal {
         while self.generation.load(Ordering::Acquire) == fork::generation()
             && self.raising.fetch_add(0, Ordering::AcqRel) != 0
         {
-            std::thread::yield_now();
+            yield_now();
         }
         self.pending.store(false, Ordering::Release);
     }
@@ -104,7 +104,7 @@ impl InterruptSignal {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "loom")))]
 mod tests {
     use std::sync::Arc;
 

@@ -1,10 +1,12 @@
 //! A kept lease: what its holder reads, and what the keeper's thread writes. All reads are atomic loads and a look at the clock.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::interrupt_signal::InterruptSignal;
+use super::sync::{
+    AtomicBool, AtomicU8, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, PoisonError,
+};
 use super::thread as keeper;
 use crate::domain::lease_state::LeaseState;
 use crate::error::{Error, Kind, Result};
@@ -389,6 +391,12 @@ impl SharedLease {
         is_due.then(|| self.error(self.standing(now)).kind)
     }
 
+    /// The holder made a step. Returns whether the thread has to be woken: a limit had ended the beats.
+    pub(super) fn step(&self, now: u64) -> bool {
+        self.last_step.store(now, Ordering::SeqCst);
+        self.resting.swap(false, Ordering::SeqCst)
+    }
+
     /// The loss that the holder is to be interrupted with; once.
     pub(super) fn take_loss(&self, now: u64) -> Option<Error> {
         if self.is_inherited()
@@ -421,7 +429,7 @@ impl SharedLease {
         error(standing, self.uid, &self.owner, detail.as_deref())
     }
 
-    fn wait_for_landing(&self) {
+    pub(super) fn wait_for_landing(&self) {
         let talk = self.talk();
         if talk.in_flight {
             drop(self.landed.wait_timeout_while(talk, LANDING, |talk| talk.in_flight));
@@ -480,8 +488,7 @@ impl Lease {
             self.cell.disarm();
             return Err(self.cell.error(standing));
         }
-        self.cell.last_step.store(now, Ordering::SeqCst);
-        if self.cell.resting.swap(false, Ordering::SeqCst) {
+        if self.cell.step(now) {
             keeper::wake();
         }
         Ok(())
@@ -535,7 +542,7 @@ impl Drop for Lease {
 }
 
 /// What is in a cell, for the model that explores its states (`model.rs`).
-#[cfg(test)]
+#[cfg(all(test, not(feature = "loom")))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Image {
     pub(super) standing: LeaseStatus,
@@ -547,7 +554,7 @@ pub(super) struct Image {
     pub(super) notice: u8,
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "loom")))]
 impl Image {
     /// Is there a loss to be thrown?
     pub(super) fn is_due(&self) -> bool {
@@ -555,7 +562,7 @@ impl Image {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "loom")))]
 impl SharedLease {
     /// The cell with this in it, kept so many forks ago.
     pub(super) fn of(image: Image, forks: u32, on_loss: Option<Arc<InterruptSignal>>) -> Self {

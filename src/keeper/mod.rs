@@ -4,7 +4,10 @@ pub mod interrupt_signal;
 pub mod lease;
 pub mod options;
 mod schedule;
+mod sync;
 pub mod thread;
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "loom")))]
 mod model;
+#[cfg(all(test, feature = "loom"))]
+mod orderings;
