@@ -104,7 +104,8 @@ impl InterruptSignal {
     }
 }
 
-#[cfg(all(test, not(feature = "loom")))]
+#[cfg(test)]
+#[cfg(not(feature = "loom"))]
 mod tests {
     use std::sync::Arc;
 

@@ -542,7 +542,8 @@ impl Drop for Lease {
 }
 
 /// What is in a cell, for the model that explores its states (`model.rs`).
-#[cfg(all(test, not(feature = "loom")))]
+#[cfg(test)]
+#[cfg(not(feature = "loom"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Image {
     pub(super) standing: LeaseStatus,
@@ -554,7 +555,8 @@ pub(super) struct Image {
     pub(super) notice: u8,
 }
 
-#[cfg(all(test, not(feature = "loom")))]
+#[cfg(test)]
+#[cfg(not(feature = "loom"))]
 impl Image {
     /// Is there a loss to be thrown?
     pub(super) fn is_due(&self) -> bool {
@@ -562,7 +564,8 @@ impl Image {
     }
 }
 
-#[cfg(all(test, not(feature = "loom")))]
+#[cfg(test)]
+#[cfg(not(feature = "loom"))]
 impl SharedLease {
     /// The cell with this in it, kept so many forks ago.
     pub(super) fn of(image: Image, forks: u32, on_loss: Option<Arc<InterruptSignal>>) -> Self {

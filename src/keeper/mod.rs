@@ -7,7 +7,8 @@ mod schedule;
 mod sync;
 pub mod thread;
 
-#[cfg(all(test, not(feature = "loom")))]
+#[cfg(test)]
+#[cfg(not(feature = "loom"))]
 mod model;
 #[cfg(all(test, feature = "loom"))]
 mod orderings;
