@@ -3,6 +3,7 @@
 declare(strict_types=1);
 
 // Debian's packages bring an autoload file each, found over the include path; ours, and the stand-ins for nr_llm and TYPO3, follow here.
+// NRLLM_TYPO3_BACKEND=none: EXT:reports and EXT:dashboard are not installed.
 // NRLLM_TYPO3_VARIANT: none (nr_llm is not installed), Added, Changed (other releases' interfaces); the 0.33 shape otherwise.
 error_reporting(E_ALL & ~E_DEPRECATED & ~E_USER_DEPRECATED);
 foreach ([
@@ -27,12 +28,17 @@ if (getenv('NRLLM_TYPO3_BINDING') === 'ffi') {
 }
 spl_autoload_register(static function (string $class): void {
     $variant = (string)getenv('NRLLM_TYPO3_VARIANT');
+    $backend = (string)getenv('NRLLM_TYPO3_BACKEND');
     $folders = [
         'NrLlmRuntime\Typo3\Tests\\' => [__DIR__],
         'NrLlmRuntime\Typo3\\' => [dirname(__DIR__) . '/Classes'],
         'TYPO3\CMS\Core\\' => [__DIR__ . '/Fixtures/Typo3'],
         'Netresearch\NrLlm\\' => $variant === 'none' ? []
             : [__DIR__ . '/Fixtures/Variants/' . $variant, __DIR__ . '/Fixtures/NrLlm/Classes'],
+        'Psr\EventDispatcher\\' => [__DIR__ . '/Fixtures/Psr/EventDispatcher'],
+        'Symfony\Contracts\EventDispatcher\\' => [__DIR__ . '/Fixtures/SymfonyContracts/EventDispatcher'],
+        'TYPO3\CMS\Reports\\' => $backend === 'none' ? [] : [__DIR__ . '/Fixtures/Typo3Reports'],
+        'TYPO3\CMS\Dashboard\\' => $backend === 'none' ? [] : [__DIR__ . '/Fixtures/Typo3Dashboard'],
         'Symfony\Component\Messenger\Bridge\Doctrine\\' => array_map(
             static fn(string $path): string => $path . '/Symfony/Component/Messenger/Bridge/Doctrine',
             explode(PATH_SEPARATOR, (string)get_include_path()),

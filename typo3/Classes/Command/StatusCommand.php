@@ -18,10 +18,32 @@ use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 
 /**
- * nrllm:agent:status, or nrllm:runtime:status where nr_llm has a command of the first name: health, and the doctor.
+ * nrllm:agent:status, or nrllm:runtime:status where nr_llm has a command of the first name: health, and the installation's checks.
  */
 final class StatusCommand extends Command
 {
+    private const HELP = <<<'TEXT'
+        Reports the health of agent runs and whether the native runtime is in place: one line for each check, <comment>ok</comment>, <comment>warning</comment> or
+        <comment>error</comment>, with what to do.
+
+        <comment>Examples</comment>
+
+          After the installation:
+            <info>%command.full_name%</info>
+          For a health check; at least two workers, and no run may wait longer than ten minutes:
+            <info>%command.full_name% -q --minimum-workers=2 --max-queue-wait=600</info>
+          For programs (schema: Resources/Public/Schema/status.schema.json):
+            <info>%command.full_name% --json</info>
+          For Prometheus (node_exporter's textfile collector; alert rules: Resources/Private/Monitoring):
+            <info>%command.full_name% --format=openmetrics</info>
+
+        <comment>Exit codes</comment>
+
+          0  healthy
+          1  unhealthy: an expired lease, a queue that waits too long, too few workers, a wrong setting, or a database that cannot be read
+          2  an option is wrong
+        TEXT;
+
     public const DESCRIPTION = 'Show queue, lease and worker health, and whether the native runtime is in place.';
 
     public function __construct(
@@ -36,6 +58,7 @@ final class StatusCommand extends Command
     protected function configure(): void
     {
         $this->setDescription(self::DESCRIPTION)
+            ->setHelp(self::HELP)
             ->addOption('json', null, InputOption::VALUE_NONE, 'The same as --format=json.')
             ->addOption('format', null, InputOption::VALUE_REQUIRED, 'text, json or openmetrics.', 'text')
             ->addOption('max-queue-wait', null, InputOption::VALUE_REQUIRED, 'Maximum known queue wait in seconds.', '300')
@@ -63,23 +86,20 @@ final class StatusCommand extends Command
 
             return self::INVALID;
         }
-        try {
-            $status = $this->reader->read($transport, $age);
-            $checks = $this->installation->checks($status);
-        } catch (\Throwable $error) {
-            $this->logger->error('The status of agent runs could not be read: {reason}',
-                ['reason' => $error->getMessage(), 'exception' => $error]);
-            $messages->failure('The status could not be read: ' . $error->getMessage());
-
-            return self::FAILURE;
-        }
-        $problems = Health::problems($status, $wait, $minimum);
+        $status = $this->reader->read($transport, $age);
+        $checks = $this->installation->checks($status);
+        $problems = Health::problems($status, $wait, $minimum, $checks);
         $versions = $this->installation->versions($status['server']);
         match ($format) {
-            'json' => $messages->raw(ConsoleMessages::json(self::document($status, $problems, $checks, $versions, $this->locator->binding()))),
+            'json' => $messages->raw(ConsoleMessages::json(self::document($status, $problems, $checks, $versions,
+                $this->locator->binding()))),
             'openmetrics' => $messages->raw(OpenMetrics::render($status, $problems === [], $this->locator->binding(), $versions)),
             default => self::print($messages, $status, $problems, $checks, $versions),
         };
+        if ($status['databaseProblem'] !== '') {
+            $this->logger->error('The status of agent runs could not be read: {reason}', ['reason' => $status['databaseProblem']]);
+            $messages->failure('The status could not be read: ' . $status['databaseProblem']);
+        }
 
         return $problems === [] ? self::SUCCESS : self::FAILURE;
     }
@@ -95,10 +115,13 @@ final class StatusCommand extends Command
      */
     public static function document(array $status, array $problems, array $checks, array $versions, string $path): array
     {
+        $isKnown = $status['databaseProblem'] === '';
+
         return [
-            'queued' => $status['counts']['queued'] ?? 0,
-            'running' => $status['counts']['running'] ?? 0,
-            'dead_lettered' => self::deadLettered($status),
+            // null: the database cannot be read.
+            'queued' => $isKnown ? $status['counts']['queued'] ?? 0 : null,
+            'running' => $isKnown ? $status['counts']['running'] ?? 0 : null,
+            'dead_lettered' => $isKnown ? self::deadLettered($status) : null,
             'expired_leases' => $status['expiredLeases'],
             'oldest_queue_wait_seconds' => $status['oldestQueuedSeconds'],
             'unknown_queue_wait' => $status['unknownQueueWait'],
@@ -130,16 +153,19 @@ final class StatusCommand extends Command
     public static function print(ConsoleMessages $messages, array $status, array $problems, array $checks, array $versions): void
     {
         $unknown = static fn(mixed $value, string $unit = ''): string => $value === null ? 'unknown' : $value . $unit;
+        $isKnown = $status['databaseProblem'] === '';
+        $count = static fn(string $name): ?int => $isKnown ? $status['counts'][$name] ?? 0 : null;
         $rows = [
-            'queued' => ($status['counts']['queued'] ?? 0)
+            'queued' => $unknown($count('queued'))
                 . ($status['oldestQueuedSeconds'] === null ? '' : sprintf(' (the oldest waits for %d s)', $status['oldestQueuedSeconds'])),
-            'running' => (string)($status['counts']['running'] ?? 0),
-            'waiting' => (string)(($status['counts']['waiting_for_approval'] ?? 0) + ($status['counts']['waiting_for_input'] ?? 0)),
-            'dead-lettered' => (string)self::deadLettered($status),
-            'expired leases' => (string)$status['expiredLeases'],
-            'without a lease' => (string)$status['unleasedRunning'],
+            'running' => $unknown($count('running')),
+            'waiting' => $unknown($isKnown ? $count('waiting_for_approval') + $count('waiting_for_input') : null),
+            'dead-lettered' => $unknown($isKnown ? self::deadLettered($status) : null),
+            'expired leases' => $unknown($status['expiredLeases']),
+            'without a lease' => $unknown($status['unleasedRunning']),
             'stranded' => $unknown($status['stranded']),
-            'live workers' => $status['liveWorkers'] === null ? 'not judged (nr_llm does not record them)' : (string)$status['liveWorkers'],
+            'live workers' => $status['liveWorkers'] !== null ? (string)$status['liveWorkers']
+                : ($isKnown ? 'not judged (nr_llm does not record them)' : 'unknown'),
             'clock skew' => $unknown($status['clockSkewMs'], ' ms'),
         ];
         $messages->line('');

@@ -16,6 +16,9 @@ final class ConsoleMessages
     private const STYLES = ['OK' => 'fg=black;bg=green', 'ERROR' => 'fg=white;bg=red', 'WARNING' => 'fg=black;bg=yellow',
         'NOTE' => 'fg=yellow'];
 
+    private const JSON = JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE | JSON_PRESERVE_ZERO_FRACTION
+        | JSON_THROW_ON_ERROR;
+
     public function __construct(private readonly OutputInterface $output) {}
 
     public function success(string $text): void
@@ -50,6 +53,24 @@ final class ConsoleMessages
     }
 
     /**
+     * On the error output with -q alone, where the warnings that it sums up are not printed.
+     */
+    public function failureSummary(string $text): void
+    {
+        if ($this->output->getVerbosity() <= OutputInterface::VERBOSITY_QUIET) {
+            $this->failure($text);
+        }
+    }
+
+    /**
+     * Reports on the error output, also with -q, that what failure() reported is over.
+     */
+    public function failureOver(string $text): void
+    {
+        $this->block($this->errors(), 'NOTE', $text, OutputInterface::VERBOSITY_QUIET);
+    }
+
+    /**
      * On the error output, beside an answer that a program may read.
      */
     public function aside(string $text): void
@@ -80,8 +101,15 @@ final class ConsoleMessages
 
     public static function json(mixed $value): string
     {
-        return json_encode($value, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE
-            | JSON_PRESERVE_ZERO_FRACTION | JSON_THROW_ON_ERROR) . "\n";
+        return json_encode($value, self::JSON | JSON_PRETTY_PRINT) . "\n";
+    }
+
+    /**
+     * Returns the value as one line, for a program that reads line by line.
+     */
+    public static function jsonLine(mixed $value): string
+    {
+        return json_encode($value, self::JSON) . "\n";
     }
 
     /**

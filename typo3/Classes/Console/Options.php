@@ -37,4 +37,13 @@ final class Options
         // A product that is too large is a float.
         return is_int($bytes) && $bytes > 0 ? $bytes : null;
     }
+
+    /**
+     * @param \Closure(mixed): ?int $read
+     * @return int|null 0: the option is not given; null: its value is wrong
+     */
+    public static function given(mixed $value, \Closure $read): ?int
+    {
+        return $value === null ? 0 : $read($value);
+    }
 }

@@ -7,13 +7,21 @@ namespace NrLlmRuntime\Typo3\DependencyInjection;
 use NrLlmRuntime\Typo3\Command\ReapCommand;
 use NrLlmRuntime\Typo3\Command\StatusCommand;
 use NrLlmRuntime\Typo3\Command\WorkCommand;
+use NrLlmRuntime\Typo3\Dashboard\AgentRunsDataProvider;
+use NrLlmRuntime\Typo3\Database\DatabaseConnections;
+use NrLlmRuntime\Typo3\Database\SchemaProblem;
+use NrLlmRuntime\Typo3\EventListener\ResendMessageOfUnhandledRun;
+use NrLlmRuntime\Typo3\Reap\NextExpiry;
 use NrLlmRuntime\Typo3\Reap\PayloadCheck;
 use NrLlmRuntime\Typo3\Reap\Reaper;
+use NrLlmRuntime\Typo3\Reap\StrandedRunSweep;
+use NrLlmRuntime\Typo3\Reports\AgentRunStatusProvider;
 use NrLlmRuntime\Typo3\Repository\LeasedAgentRunRepositoryFactory;
 use NrLlmRuntime\Typo3\Status\InstallationCheck;
 use NrLlmRuntime\Typo3\Status\StatusReader;
 use NrLlmRuntime\Typo3\WakeUp\Routing;
 use NrLlmRuntime\Typo3\WakeUp\WakeUps;
+use NrLlmRuntime\Typo3\Work\DrainGuard;
 use Symfony\Component\DependencyInjection\Argument\ServiceClosureArgument;
 use Symfony\Component\DependencyInjection\Compiler\CompilerPassInterface;
 use Symfony\Component\DependencyInjection\ContainerBuilder;
@@ -22,8 +30,8 @@ use Symfony\Component\DependencyInjection\Definition;
 use Symfony\Component\DependencyInjection\Reference;
 
 /**
- * Puts this package in the place of nr_llm's reaper command and in front of its run repository, in any load order: when passes run, all
- * extensions have been loaded. Where nr_llm is not there, or not as expected, it changes nothing, and says why in ContainerFacts.
+ * Replaces nr_llm's reaper command and decorates its run repository, in any load order: when passes run, all extensions have been
+ * loaded. Where nr_llm is not installed, or not as expected, it changes nothing and records the reason in ContainerFacts.
  */
 final class OverrideNrLlmServicesPass implements CompilerPassInterface
 {
@@ -36,6 +44,15 @@ final class OverrideNrLlmServicesPass implements CompilerPassInterface
     public const BUS = 'Symfony\Component\Messenger\MessageBusInterface';
     public const SERIALIZER = 'Symfony\Component\Messenger\Transport\Serialization\SerializerInterface';
     public const REGISTRY = 'TYPO3\CMS\Core\Console\CommandRegistry';
+
+    private const STATUS_PROVIDER = 'TYPO3\CMS\Reports\StatusProviderInterface';
+    private const STATUS_REGISTRY = 'TYPO3\CMS\Reports\Registry\StatusRegistry';
+    private const LIST_PROVIDER = 'TYPO3\CMS\Dashboard\Widgets\ListDataProviderInterface';
+    private const LIST_WIDGET = 'TYPO3\CMS\Dashboard\Widgets\ListWidget';
+    private const WIDGET_REGISTRY = 'TYPO3\CMS\Dashboard\WidgetRegistry';
+    private const WIDGET = 'nrllm_runtime.dashboard.agent_runs';
+    private const WORKER_EVENTS = ['WorkerMessageReceivedEvent' => 'received', 'WorkerMessageHandledEvent' => 'handled',
+        'WorkerMessageFailedEvent' => 'handled'];
 
     public const STOCK_REAP = 'nrllm_runtime.nr_llm.reap';
     public const STOCK_RUNS = 'nrllm_runtime.nr_llm.runs';
@@ -56,6 +73,8 @@ final class OverrideNrLlmServicesPass implements CompilerPassInterface
             $facts['reap'] = $this->takeOverReap($container);
             $facts['statusCommand'] = $this->addStatus($container);
             $this->addWork($container);
+            $this->addListeners($container);
+            $this->addBackend($container);
         } else {
             $facts['reap'] = $facts['repository'] = 'nr_llm is not installed.';
         }
@@ -72,8 +91,10 @@ final class OverrideNrLlmServicesPass implements CompilerPassInterface
             ->setArgument('$bus', $this->optional(self::BUS))
             ->setArgument('$serializer', $this->optional(self::SERIALIZER));
         $this->add($container, PayloadCheck::class)->setArgument('$codec', $this->optional(self::CODEC));
-        $this->add($container, Reaper::class);
-        $this->add($container, StatusReader::class);
+        foreach ([DatabaseConnections::class, SchemaProblem::class, StrandedRunSweep::class, NextExpiry::class, Reaper::class,
+            DrainGuard::class, StatusReader::class] as $class) {
+            $this->add($container, $class);
+        }
         $this->add($container, InstallationCheck::class)
             ->setArgument('$registry', $this->optional(self::REGISTRY))
             ->setArgument('$runs', $this->optional(self::INTERFACE))
@@ -157,6 +178,48 @@ final class OverrideNrLlmServicesPass implements CompilerPassInterface
         $container->setDefinition(WorkCommand::class,
             $this->command(WorkCommand::class, 'nrllm:agent:work', WorkCommand::DESCRIPTION, false)
             ->setArgument('$runtime', new ServiceClosureArgument(new Reference(self::RUNTIME))));
+    }
+
+    /**
+     * The worker's events around a message: Symfony dispatches them by PSR-14.
+     */
+    private function addListeners(ContainerBuilder $container): void
+    {
+        $listener = $this->add($container, ResendMessageOfUnhandledRun::class)->setArgument('$bus', $this->optional(self::BUS))
+            ->setPublic(true);
+        foreach (self::WORKER_EVENTS as $event => $method) {
+            $listener->addTag('event.listener', [
+                'identifier' => 'nrllm-runtime/resend-message-of-unhandled-run/' . strtolower(substr($event, strlen('WorkerMessage'), -5)),
+                'event' => 'Symfony\Component\Messenger\Event\\' . $event,
+                'method' => $method,
+            ]);
+        }
+    }
+
+    /**
+     * What the backend shows, where the system extensions for it are installed. Their interfaces decide: a class that implements a missing
+     * interface would break the container of the whole site.
+     */
+    private function addBackend(ContainerBuilder $container): void
+    {
+        if (interface_exists(self::STATUS_PROVIDER) && $container->has(self::STATUS_REGISTRY)) {
+            $this->add($container, AgentRunStatusProvider::class)->addTag('reports.status');
+        }
+        if (interface_exists(self::LIST_PROVIDER) && class_exists(self::LIST_WIDGET) && $container->has(self::WIDGET_REGISTRY)) {
+            $this->add($container, AgentRunsDataProvider::class);
+            $container->setDefinition(self::WIDGET, (new Definition(self::LIST_WIDGET))
+                ->setAutowired(true)
+                ->setArgument('$dataProvider', new Reference(AgentRunsDataProvider::class))
+                ->addTag('dashboard.widget', [
+                    'identifier' => 'nrllm_runtime-agent-runs',
+                    'groupNames' => 'systemInfo',
+                    'title' => 'Agent runs',
+                    'description' => 'Live, stale, queued, stranded and dead-lettered agent runs of nr_llm, and the longest wait.',
+                    'iconIdentifier' => 'content-widget-list',
+                    'height' => 'small',
+                    'width' => 'small',
+                ]));
+        }
     }
 
     private function hasCommand(ContainerBuilder $container, string $name): bool

@@ -8,7 +8,7 @@ use NrLlmRuntime\Typo3\Settings\ConnectionSettings;
 use TYPO3\CMS\Core\Database\ConnectionPool;
 
 /**
- * Tries whether nr_llm's codec can read the stored payloads of a run. One that it cannot read must neither go back on the queue, where
+ * Tests whether nr_llm's codec can read the stored payloads of a run. A run that it cannot read must neither go back on the queue, where
  * no worker can run it and no reaper sees it, nor be erased while the key may come back.
  *
  * Payloads are loaded one at a time, and only sealed ones: thousands of stale runs of a megabyte each must not cost memory.
@@ -71,6 +71,32 @@ final class PayloadCheck
         }
 
         return '';
+    }
+
+    /**
+     * Returns the queued runs whose payload cannot be read, the oldest first.
+     *
+     * @return list<array{uid: int, uuid: string, requeueCount: int, problem: string}>
+     */
+    public function unreadableQueued(int $limit): array
+    {
+        $connection = $this->connections->getConnectionForTable(ConnectionSettings::RUN_TABLE);
+        $sealed = implode(' OR ', array_fill(0, count(self::SEALED), 'queued_request LIKE ?'));
+        $rows = $connection->executeQuery(
+            'SELECT uid, uuid, requeue_count FROM ' . $connection->quoteIdentifier(ConnectionSettings::RUN_TABLE)
+                . " WHERE status = 'queued' AND (" . $sealed . ') ORDER BY crdate, uid',
+            array_map(static fn(string $mark): string => $mark . '%', self::SEALED),
+        )->fetchAllAssociative();
+        $unreadable = [];
+        foreach ($rows as $row) {
+            $problem = count($unreadable) < $limit ? $this->problem((int)$row['uid']) : '';
+            if ($problem !== '') {
+                $unreadable[] = ['uid' => (int)$row['uid'], 'uuid' => (string)$row['uuid'],
+                    'requeueCount' => (int)$row['requeue_count'], 'problem' => $problem];
+            }
+        }
+
+        return $unreadable;
     }
 
     private static function name(\Throwable $error): string

@@ -19,8 +19,12 @@ final class ReapResult implements \JsonSerializable
     public array $leftAlone = [];
     /** @var list<array{uid: int, uuid: string, settled: bool, problem: string}> wake-ups that could not be sent */
     public array $undispatched = [];
+    /** @var list<array{uid: int, uuid: string, problem: string}> runs ended because their payload cannot be read (--fail-unreadable) */
+    public array $failedUnreadable = [];
     /** @var list<array<string, mixed>> entries of NrLlmRuntime::strandedRuns() */
     public array $woken = [];
+    /** How many of them this process had not left alone before. */
+    public int $newlyLeftAlone = 0;
     public bool $sweptStranded = false;
     public bool $dryRun = false;
     /** Stale runs were left for the next call. */
@@ -34,7 +38,24 @@ final class ReapResult implements \JsonSerializable
     }
 
     /**
-     * The line that people's monitoring reads.
+     * Returns whether a resident reaper has nothing new to report.
+     */
+    public function isEmpty(): bool
+    {
+        return $this->handled() === 0 && $this->newlyLeftAlone === 0 && $this->undispatched === [] && $this->failedUnreadable === []
+            && $this->woken === [];
+    }
+
+    /**
+     * Returns whether every stale run that was examined could be handled. Skipped runs are another process's business.
+     */
+    public function isSuccess(): bool
+    {
+        return $this->leftAlone === [] && $this->undispatched === [];
+    }
+
+    /**
+     * The summary line that monitoring systems parse.
      */
     public function summary(): string
     {
@@ -62,6 +83,7 @@ final class ReapResult implements \JsonSerializable
                 'skipped' => count($this->skipped),
                 'leftAlone' => count($this->leftAlone),
                 'undispatched' => count($this->undispatched),
+                'failedUnreadable' => count($this->failedUnreadable),
                 'woken' => count($this->woken),
             ],
             'requeued' => $this->requeued,
@@ -69,6 +91,7 @@ final class ReapResult implements \JsonSerializable
             'skipped' => $this->skipped,
             'leftAlone' => $this->leftAlone,
             'undispatched' => $this->undispatched,
+            'failedUnreadable' => $this->failedUnreadable,
             'woken' => $this->woken,
             'hasMore' => $this->hasMore,
             'wakeUps' => ['mode' => $this->wakeUps, 'reason' => $this->wakeUpsReason],

@@ -13,17 +13,20 @@ use Psr\Log\LoggerInterface;
  */
 final class LeaseKeeper
 {
-    /** Names are remembered after a run has ended, so that a late guard still asks for the right owner; so many of them. */
+    /** Names are remembered after a run has ended, so that a late guard still asks for the right owner. */
     private const REMEMBERED = 1000;
 
-    /** @var array<int, array{lease: \NrLlmLease, nonce: string}> by run */
+    /** @var array<int, array{lease: \NrLlmLease, nonce: string, since: float, step: float}> by run; times are monotonic seconds */
     private array $kept = [];
     /** @var array<int, array{given: string, stored: string}> by run, the latest last */
     private array $owners = [];
     /** @var array<string, string> given => stored, of this process */
     private array $names = [];
-    /** That of the process that the names are of; empty before the first. */
+    /** The process that the names belong to; empty before the first claim. */
     private string $nonce = '';
+    private bool $heartbeatConnects = false;
+    /** @var (\Closure(int, ?string): void)|null */
+    private ?\Closure $observer = null;
 
     public function __construct(
         private readonly RuntimeLocator $locator,
@@ -37,15 +40,26 @@ final class LeaseKeeper
     }
 
     /**
-     * The lease a claim, fence or renewal writes: the configured length where leases are kept, else what the caller wanted.
+     * Calls $observer with a run's uid and stored owner when this process begins to execute it, and with null when it ends.
+     *
+     * @param (\Closure(int, ?string): void)|null $observer
      */
-    public function leaseExpires(int $callers): int
+    public function observe(?\Closure $observer): void
     {
-        return $this->isOn() ? time() + $this->settings->leaseSeconds() : $callers;
+        $this->observer = $observer;
     }
 
     /**
-     * The name under which a claim of this process is stored.
+     * Returns the expiry that a claim, fence or renewal writes: of the configured length where leases are kept, else the caller's. An
+     * expiry in the past is the caller's wish, and stays.
+     */
+    public function leaseExpires(int $callers): int
+    {
+        return $this->isOn() && $callers > time() ? time() + $this->settings->leaseSeconds() : $callers;
+    }
+
+    /**
+     * Returns the name under which a claim of this process is stored.
      */
     public function nameForClaim(string $given): string
     {
@@ -64,7 +78,8 @@ final class LeaseKeeper
     }
 
     /**
-     * The stored name for one that a guard gives. A name that this process never claimed under (read from a row, say) stays as it is.
+     * Returns the stored name for the one that a guard gives. A name under which this process never claimed (read from a row, for
+     * example) is returned unchanged.
      */
     public function nameForGuard(string $given, ?int $runUid = null): string
     {
@@ -76,22 +91,26 @@ final class LeaseKeeper
     }
 
     /**
-     * After a won claim: remembers the owner and keeps the lease.
+     * Returns whether this process has claimed the run before, as far as it remembers.
+     */
+    public function hasOwned(int $runUid): bool
+    {
+        return isset($this->owners[$runUid]);
+    }
+
+    /**
+     * Remembers the owner of a claimed run and keeps its lease.
      *
-     * @return bool false: the run is lost already (another owner, or cancelled), so the claim is not won after all
+     * @return bool false: the run is lost already (another owner, or cancelled), so the claim is not won
      */
     public function claimed(int $runUid, string $given, string $stored, int $callersLeaseExpires): bool
     {
-        unset($this->owners[$runUid]);
-        if (count($this->owners) >= self::REMEMBERED) {
-            unset($this->owners[array_key_first($this->owners)]);
-        }
-        $this->owners[$runUid] = ['given' => $given, 'stored' => $stored];
-        $this->end($runUid);
-        if (!$this->isOn()) {
+        $this->remember($runUid, $given, $stored);
+        if (!$this->isOn() || $callersLeaseExpires <= time()) {
             return true;
         }
         try {
+            $this->requireHeartbeatConnection();
             $lease = $this->locator->runtime()->keepLease($runUid, $stored, $this->settings->leaseSeconds(), [
                 'maxSilentSeconds' => $this->settings->maxSilentSeconds(),
                 'maxSeconds' => $this->settings->maxSeconds(),
@@ -103,8 +122,9 @@ final class LeaseKeeper
 
             return false;
         } catch (\Throwable $error) {
-            // No heartbeat, so the short lease would run out during a longer step: the caller's own length, renewed at its steps.
-            $this->logger->error('The lease of agent run {run} is not kept in the background: {reason}', [
+            // Without a heartbeat the short lease would expire during a longer step. The caller's own length, renewed at its steps, is
+            // what nr_llm does itself.
+            $this->logger->error('The lease of agent run {run} is not kept in the background, only renewed at its steps: {reason}', [
                 'run' => $runUid, 'owner' => $stored, 'reason' => $error->getMessage(),
             ]);
             try {
@@ -115,31 +135,40 @@ final class LeaseKeeper
 
             return true;
         }
-        $this->kept[$runUid] = ['lease' => $lease, 'nonce' => $this->nonceOfThisProcess()];
+        $now = self::seconds();
+        $this->kept[$runUid] = ['lease' => $lease, 'nonce' => $this->nonceOfThisProcess(), 'since' => $now, 'step' => $now];
 
         return true;
     }
 
     /**
-     * The kept lease of a run, null where none is kept by this process.
+     * Remembers the owner of a run that was claimed while the runtime could not answer. Its lease has the caller's length.
+     */
+    public function claimedWithoutHeartbeat(int $runUid, string $given, string $stored): void
+    {
+        $this->remember($runUid, $given, $stored);
+    }
+
+    /**
+     * Returns the lease that this process keeps of a run for an owner (a stored name; null: any), null where it keeps none.
      *
      * @return \NrLlmLease|null
      */
-    public function lease(int $runUid): ?object
+    public function lease(int $runUid, ?string $owner = null): ?object
     {
         $kept = $this->kept[$runUid] ?? null;
         if ($kept !== null && $kept['nonce'] !== $this->nonceOfThisProcess()) {
-            // Inherited by fork: the parent goes on beating, this process has to ask the database.
+            // Inherited by fork: the parent's heartbeat continues, this process has to ask the database.
             unset($this->kept[$runUid]);
 
             return null;
         }
 
-        return $kept['lease'] ?? null;
+        return $kept !== null && ($owner === null || $kept['lease']->claimedBy() === $owner) ? $kept['lease'] : null;
     }
 
     /**
-     * Whether the last successful beat is younger than a third of the lease, so that another renewal would add nothing.
+     * Returns whether the last successful heartbeat is younger than a third of the lease, so that another renewal would add nothing.
      *
      * @param \NrLlmLease $lease
      */
@@ -148,22 +177,48 @@ final class LeaseKeeper
         return $lease->state() === 'held' && $lease->remainingMs() * 3 > $this->settings->leaseSeconds() * 2000;
     }
 
-    /**
-     * Stops the beats of a run: settled, suspended, requeued or lost.
-     */
-    public function end(int $runUid): void
+    public function progressed(int $runUid): void
     {
-        $kept = $this->kept[$runUid] ?? null;
-        unset($this->kept[$runUid]);
-        if ($kept !== null && $kept['nonce'] === $this->nonceOfThisProcess()) {
-            $kept['lease']->release();
+        if (isset($this->kept[$runUid])) {
+            $this->kept[$runUid]['step'] = self::seconds();
         }
     }
 
     /**
-     * Stops all beats: no run can be under way any more. A run that its worker gave up without settling it would else be kept alive.
+     * Returns whether the heartbeat of a run has ended by one of its limits. Its lease is then lost for good (P 18).
+     */
+    public function reachedLimit(int $runUid): bool
+    {
+        $kept = $this->kept[$runUid] ?? null;
+
+        return $kept !== null && (self::seconds() - $kept['since'] >= $this->settings->maxSeconds()
+            || self::seconds() - $kept['step'] >= $this->settings->maxSilentSeconds());
+    }
+
+    /**
+     * Ends the heartbeat of a run that was settled, suspended, requeued or lost.
      *
-     * @return int how many there were
+     * @param string|null $owner stored name of the owner whose run it was; null: whoever owns it
+     */
+    public function end(int $runUid, ?string $owner = null): void
+    {
+        $kept = $this->kept[$runUid] ?? null;
+        if ($kept !== null && $kept['nonce'] === $this->nonceOfThisProcess()) {
+            if ($owner !== null && $kept['lease']->claimedBy() !== $owner) {
+                return;
+            }
+            $kept['lease']->release();
+        }
+        unset($this->kept[$runUid]);
+        if ($owner === null || ($this->owners[$runUid]['stored'] ?? null) === $owner) {
+            $this->tell($runUid, null);
+        }
+    }
+
+    /**
+     * Ends all heartbeats. Called where the process executes no run: a run that its worker gave up without settling it must become stale.
+     *
+     * @return int the number of heartbeats ended
      */
     public function endAll(): int
     {
@@ -173,6 +228,38 @@ final class LeaseKeeper
         }
 
         return count($runs);
+    }
+
+    private function remember(int $runUid, string $given, string $stored): void
+    {
+        unset($this->owners[$runUid]);
+        if (count($this->owners) >= self::REMEMBERED) {
+            unset($this->owners[array_key_first($this->owners)]);
+        }
+        $this->end($runUid);
+        $this->owners[$runUid] = ['given' => $given, 'stored' => $stored];
+        $this->tell($runUid, $stored);
+    }
+
+    private function tell(int $runUid, ?string $owner): void
+    {
+        if ($this->observer !== null) {
+            ($this->observer)($runUid, $owner);
+        }
+    }
+
+    /**
+     * The heartbeat has a connection of its own, which a server near its limit may refuse. A short lease without a heartbeat would
+     * expire in the middle of a step, so this is asked before the first one is kept.
+     *
+     * @throws \NrLlmException
+     */
+    private function requireHeartbeatConnection(): void
+    {
+        if (!$this->heartbeatConnects) {
+            $this->locator->probeSecondConnection();
+            $this->heartbeatConnects = true;
+        }
     }
 
     private function renewNonceAfterFork(): void
@@ -185,7 +272,7 @@ final class LeaseKeeper
     }
 
     /**
-     * The runtime's own nonce, so that names made here and there can be told to be of one process. It is another one after a fork, also in a
+     * The runtime's own nonce, so that names made here and there are recognisably of one process. It changes with a fork, also in a
      * child that has its parent's pid.
      */
     private function nonceOfThisProcess(): string
@@ -193,5 +280,10 @@ final class LeaseKeeper
         $identity = \NrLlmRuntime::identity('typo3');
 
         return substr($identity, (int)strrpos($identity, ':') + 1);
+    }
+
+    private static function seconds(): float
+    {
+        return hrtime(true) / 1e9;
     }
 }

@@ -77,6 +77,24 @@ class RuntimeLocator
     }
 
     /**
+     * Opens and closes a connection beside the runtime's own, as the heartbeat thread will. It proves that the server gives one.
+     *
+     * @throws \NrLlmException where the connection is refused
+     */
+    public function probeSecondConnection(): void
+    {
+        $options = $this->settings->forRuntime();
+        // Objects of equal settings share one connection.
+        $options['connectTimeoutMs'] = (int)$options['connectTimeoutMs'] + 1;
+        $probe = new \NrLlmRuntime($this->connection->forRuntime(), $options);
+        try {
+            $probe->leaseState(4294967295, 'probe');
+        } finally {
+            $probe->close();
+        }
+    }
+
+    /**
      * The runtime's version, '' where there is none.
      */
     public function version(): string

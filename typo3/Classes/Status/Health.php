@@ -10,12 +10,16 @@ namespace NrLlmRuntime\Typo3\Status;
 final class Health
 {
     /**
-     * @param array<string, mixed> $status of StatusReader
-     * @return list<string> what is unhealthy, a sentence each; empty: healthy
+     * @param array<string, mixed>                                    $status of StatusReader
+     * @param list<array{check: string, level: string, text: string}> $checks of InstallationCheck; its errors are unhealthy
+     * @return list<string> what is unhealthy, a text each; empty: healthy
      */
-    public static function problems(array $status, int $maxQueueWait, int $minimumWorkers): array
+    public static function problems(array $status, int $maxQueueWait, int $minimumWorkers, array $checks = []): array
     {
         $problems = [];
+        if ($status['databaseProblem'] !== '') {
+            $problems[] = 'The database cannot be read: ' . $status['databaseProblem'];
+        }
         if ($status['expiredLeases'] > 0) {
             $problems[] = sprintf('%d running run(s) with an expired lease: is nrllm:agent:reap called every minute?',
                 $status['expiredLeases']);
@@ -29,6 +33,11 @@ final class Health
         }
         if ($status['liveWorkers'] !== null && $status['liveWorkers'] < $minimumWorkers) {
             $problems[] = sprintf('%d live worker(s), and %d are wanted.', $status['liveWorkers'], $minimumWorkers);
+        }
+        foreach ($checks as $check) {
+            if ($check['level'] === InstallationCheck::ERROR) {
+                $problems[] = $check['text'];
+            }
         }
 
         return $problems;

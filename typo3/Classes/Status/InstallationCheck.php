@@ -22,6 +22,8 @@ final class InstallationCheck
 {
     public const OK = 'ok';
     public const WARNING = 'warning';
+    /** Runs cannot be executed or reaped as the settings say: the status is unhealthy. */
+    public const ERROR = 'error';
     /** The length of a lease that is not kept in the background. */
     private const NR_LLM_LEASE_SECONDS = 900;
     /** Clocks that nobody tends differ by more. */
@@ -51,12 +53,11 @@ final class InstallationCheck
      */
     public function checks(array $status): array
     {
-        $path = $this->locator->isAvailable() ? 'Native runtime by ' . $this->locator->binding() . '.' : 'No native runtime, nr_llm\'s own PHP code.';
         $checks = [
-            self::result('path', $this->locator->isAvailable(), $path . ' ' . implode(' ', $this->locator->reasons())),
+            $this->runtime($status['runtimeProblem']),
             $this->command(),
-            $this->repository(),
-            $this->keeper(),
+            $this->repository($status['runtimeProblem']),
+            $this->keeper($status['databaseProblem'] === '' && $status['runtimeProblem'] === ''),
             $this->routingCheck(),
             $this->wakeUpsCheck(),
         ];
@@ -75,15 +76,19 @@ final class InstallationCheck
                 : sprintf('%d queued run(s) seem to have lost their wake-up: call nrllm:agent:reap with --wake-stranded=600.',
                     $status['stranded']));
         }
-        $checks[] = self::result('unleased', $status['unleasedRunning'] === 0, $status['unleasedRunning'] === 0
-            ? 'Every running run has a lease.'
-            : sprintf('%d running run(s) without a lease: no reaper will ever find them (runs of an older release, or given up).',
-                $status['unleasedRunning']));
-        $checks[] = $status['liveWorkers'] === null
-            ? self::result('workers', true, 'Workers are not judged: this release of nr_llm does not record them.')
-            : self::result('workers', $status['liveWorkers'] > 0, sprintf('%d live worker(s).', $status['liveWorkers']));
+        if ($status['unleasedRunning'] !== null) {
+            $checks[] = self::result('unleased', $status['unleasedRunning'] === 0, $status['unleasedRunning'] === 0
+                ? 'Every running run has a lease.'
+                : sprintf('%d running run(s) without a lease: no reaper will ever find them (runs of an older release, or given up).',
+                    $status['unleasedRunning']));
+        }
+        if ($status['databaseProblem'] === '') {
+            $checks[] = $status['liveWorkers'] === null
+                ? self::result('workers', true, 'Workers are not judged: this release of nr_llm does not record them.')
+                : self::result('workers', $status['liveWorkers'] > 0, sprintf('%d live worker(s).', $status['liveWorkers']));
+        }
         foreach ($this->settings->problems() as $problem) {
-            $checks[] = self::result('settings', false, $problem);
+            $checks[] = self::error('settings', $problem);
         }
         foreach ($this->connection->initCommandFindings() as $finding) {
             $checks[] = self::result('init-commands', false, $finding);
@@ -122,14 +127,40 @@ final class InstallationCheck
     public function versions(string $server): array
     {
         return [
-            'package' => self::package('nrllm-runtime/typo3'),
+            'package' => self::package('nrllm-runtime/typo3', 'nrllm_runtime'),
             'runtime' => $this->locator->version(),
-            'nr_llm' => self::package('netresearch/nr-llm'),
+            'nr_llm' => self::package('netresearch/nr-llm', 'nr_llm'),
             'typo3' => class_exists('TYPO3\CMS\Core\Information\Typo3Version')
                 ? (new \TYPO3\CMS\Core\Information\Typo3Version())->getVersion() : '',
             'php' => PHP_VERSION,
             'server' => $server,
         ];
+    }
+
+    /**
+     * @return array{check: string, level: string, text: string}
+     */
+    private function runtime(string $problem): array
+    {
+        $reasons = implode(' ', $this->locator->reasons());
+        if ($problem !== '') {
+            return self::error('path', 'The native runtime cannot be used: ' . $problem
+                . ($this->forbidsFallback() ? ' The extension setting "fallback" forbids nr_llm\'s own code, so no run is executed.' : ''));
+        }
+        if ($this->locator->isAvailable()) {
+            return self::result('path', true, 'Native runtime by ' . $this->locator->binding() . '. ' . $reasons);
+        }
+        if ($this->forbidsFallback()) {
+            return self::error('path', 'No native runtime, and the extension setting "fallback" forbids nr_llm\'s own code: no run is '
+                . 'executed or reaped. ' . $reasons);
+        }
+
+        return self::result('path', false, 'No native runtime, nr_llm\'s own PHP code. ' . $reasons);
+    }
+
+    private function forbidsFallback(): bool
+    {
+        return $this->settings->fallback() === RuntimeSettings::FALLBACK_NONE;
     }
 
     /**
@@ -156,7 +187,7 @@ final class InstallationCheck
     /**
      * @return array{check: string, level: string, text: string}
      */
-    private function repository(): array
+    private function repository(string $runtimeProblem): array
     {
         if (!$this->facts->repositoryIsIntercepted()) {
             return self::result('repository', false, 'nr_llm\'s run repository is not intercepted: ' . $this->facts->repositoryProblem());
@@ -173,7 +204,8 @@ final class InstallationCheck
             return self::result('repository', false, 'nr_llm\'s run repository cannot be made: ' . $error->getMessage());
         }
         if ($given instanceof LeasedAgentRunRepository) {
-            return self::result('repository', true, 'nr_llm\'s run repository is intercepted.');
+            return $runtimeProblem !== '' ? self::result('repository', false, 'nr_llm\'s run repository is overridden, but the native runtime '
+                . 'cannot answer' . ($this->forbidsFallback() ? '.' : ': nr_llm\'s own code does.')) : self::result('repository', true, 'nr_llm\'s run repository is intercepted.');
         }
 
         return self::result('repository', false, $this->locator->isAvailable()
@@ -184,11 +216,21 @@ final class InstallationCheck
     /**
      * @return array{check: string, level: string, text: string}
      */
-    private function keeper(): array
+    private function keeper(bool $databaseAnswers): array
     {
         if (!$this->settings->keepsLeases()) {
             return self::result('keeper', true,
                 'Leases are renewed at step boundaries only, with nr_llm\'s own length (setting "keeper" is off).');
+        }
+        $obstacle = match (true) {
+            !$this->facts->repositoryIsIntercepted() => 'nr_llm\'s run repository is not overridden',
+            !$this->locator->isAvailable() => 'there is no native runtime',
+            !$databaseAnswers => 'the native runtime cannot be used',
+            default => $this->heartbeatObstacle(),
+        };
+        if ($obstacle !== '') {
+            return self::result('keeper', false, 'No lease is kept in the background, they are renewed at step boundaries only: '
+                . $obstacle . '.');
         }
 
         return self::result('keeper', true, sprintf(
@@ -200,6 +242,20 @@ final class InstallationCheck
     }
 
     /**
+     * The heartbeat has a connection of its own.
+     */
+    private function heartbeatObstacle(): string
+    {
+        try {
+            $this->locator->probeSecondConnection();
+
+            return '';
+        } catch (\Throwable $error) {
+            return 'the heartbeat\'s connection is refused (' . rtrim($error->getMessage(), '.') . ')';
+        }
+    }
+
+    /**
      * @return array{check: string, level: string, text: string}
      */
     private function routingCheck(): array
@@ -208,12 +264,11 @@ final class InstallationCheck
         if ($trap !== '') {
             return self::result('routing', false, $trap);
         }
-        $names = $this->routing->transports();
-        foreach ($names as $name) {
-            if ($this->routing->sender($name) === null) {
-                return self::result('routing', false, sprintf('The transport "%s" is not registered: wake-ups cannot be sent.', $name));
-            }
+        $problem = $this->routing->problem();
+        if ($problem !== '') {
+            return self::error('routing', $problem);
         }
+        $names = $this->routing->transports();
 
         return self::result('routing', !$this->routing->isSynchronous(), $this->routing->isSynchronous()
             ? 'The message of queued runs is handled synchronously: runs execute in the process that queues or reaps them.'
@@ -226,21 +281,35 @@ final class InstallationCheck
      */
     private function wakeUpsCheck(): array
     {
+        if (!$this->wakeUps->canBeSent()) {
+            return self::error('wake-ups', $this->wakeUps->reason());
+        }
         $atomic = $this->wakeUps->mode() === WakeUps::OUTBOX;
 
-        return self::result('wake-ups', $atomic, $this->wakeUps->reason()
-            . ($atomic || $this->wakeUps->mode() === WakeUps::NONE ? '' : ' They cannot be atomic.'));
+        return self::result('wake-ups', $atomic, $this->wakeUps->reason() . ($atomic ? '' : ' They cannot be atomic.'));
     }
 
-    private static function package(string $name): string
+    private static function package(string $name, string $extensionKey): string
     {
         try {
-            return class_exists('Composer\InstalledVersions') && \Composer\InstalledVersions::isInstalled($name)
-                ? (string)\Composer\InstalledVersions::getPrettyVersion($name)
-                : '';
+            if (class_exists('Composer\InstalledVersions') && \Composer\InstalledVersions::isInstalled($name)) {
+                return (string)\Composer\InstalledVersions::getPrettyVersion($name);
+            }
+
+            // Classic mode: Composer knows TYPO3's own packages only.
+            return class_exists('TYPO3\CMS\Core\Utility\ExtensionManagementUtility')
+                ? \TYPO3\CMS\Core\Utility\ExtensionManagementUtility::getExtensionVersion($extensionKey) : '';
         } catch (\Throwable) {
             return '';
         }
+    }
+
+    /**
+     * @return array{check: string, level: string, text: string}
+     */
+    private static function error(string $check, string $text): array
+    {
+        return ['check' => $check, 'level' => self::ERROR, 'text' => $text];
     }
 
     /**

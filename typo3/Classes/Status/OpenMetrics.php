@@ -12,6 +12,8 @@ final class OpenMetrics
 {
     private const STATUSES = ['queued', 'running', 'waiting_for_approval', 'waiting_for_input', 'completed', 'failed', 'cancelled'];
 
+    private const REASONS = ['retries_exhausted', 'not_retryable', 'provider_failed'];
+
     /**
      * @param array<string, mixed>  $status   of StatusReader
      * @param array<string, string> $versions of InstallationCheck
@@ -19,10 +21,12 @@ final class OpenMetrics
     public static function render(array $status, bool $healthy, string $path, array $versions): string
     {
         $text = '';
-        $counts = $status['counts'] + array_fill_keys(self::STATUSES, 0);
-        $text .= self::family('nrllm_agent_runs', 'Agent runs by status.', self::series('status', $counts));
-        $text .= self::family('nrllm_agent_failed_runs', 'Failed agent runs by termination reason.',
-            self::series('reason', $status['deadLetters']));
+        if ($status['databaseProblem'] === '') {
+            $counts = $status['counts'] + array_fill_keys(self::STATUSES, 0);
+            $text .= self::family('nrllm_agent_runs', 'Agent runs by status.', self::series('status', $counts));
+            $text .= self::family('nrllm_agent_failed_runs', 'Failed agent runs by termination reason.',
+                self::series('reason', $status['deadLetters'] + array_fill_keys(self::REASONS, 0)));
+        }
         $single = [
             'nrllm_agent_expired_leases' => ['Running runs whose lease has expired.', $status['expiredLeases'], ''],
             'nrllm_agent_unleased_running_runs' => ['Running runs without a lease.', $status['unleasedRunning'], ''],
@@ -34,6 +38,7 @@ final class OpenMetrics
             'nrllm_agent_live_workers' => ['Workers seen lately.', $status['liveWorkers'], ''],
             'nrllm_agent_clock_skew_seconds' => ['How far the clock of the database is ahead of this host.', $status['clockSkewMs'] === null ? null
                 : $status['clockSkewMs'] / 1000, 'seconds'],
+            'nrllm_agent_database_up' => ['1 when the run table could be read.', $status['databaseProblem'] === '' ? 1 : 0, ''],
             'nrllm_agent_healthy' => ['1 when the status command exits 0.', $healthy ? 1 : 0, ''],
         ];
         foreach ($single as $name => [$help, $value, $unit]) {

@@ -6,34 +6,63 @@ namespace NrLlmRuntime\Typo3\Status;
 
 use Doctrine\DBAL\Exception\InvalidFieldNameException;
 use Doctrine\DBAL\Exception\TableNotFoundException;
+use NrLlmRuntime\Typo3\Database\SchemaProblem;
 use NrLlmRuntime\Typo3\Runtime\RuntimeLocator;
 use NrLlmRuntime\Typo3\Settings\ConnectionSettings;
 use TYPO3\CMS\Core\Database\ConnectionPool;
 
 /**
- * The numbers of the run table: the runtime's where there is one, else by plain SQL, so that the status tells as much as it can on
- * every path. No payload is read.
+ * The numbers of the run table: the runtime's where there is one, else by plain SQL, so that the status reports as much as it can
+ * with every binding and without one. No payload is read.
  */
 final class StatusReader
 {
     private const WORKERS = 'tx_nrllm_worker_heartbeat';
+    private const UNKNOWN = [
+        'counts' => [], 'deadLetters' => [], 'expiredLeases' => null, 'unleasedRunning' => null, 'oldestLease' => null,
+        'oldestQueuedSeconds' => null, 'stranded' => null, 'clockSkewMs' => null, 'leaseKey' => null, 'server' => '', 'isolation' => '',
+        'unknownQueueWait' => null, 'liveWorkers' => null,
+    ];
 
-    public function __construct(private readonly RuntimeLocator $locator, private readonly ConnectionPool $connections) {}
+    public function __construct(
+        private readonly RuntimeLocator $locator,
+        private readonly ConnectionPool $connections,
+        private readonly SchemaProblem $schema,
+    ) {}
 
     /**
+     * Reads what can be read. A database or a runtime that cannot be used is part of the answer, not an exception: monitoring has to be
+     * told about it.
+     *
      * @return array{
-     *     counts: array<string, int>, deadLetters: array<string, int>, expiredLeases: int, unleasedRunning: int, oldestLease: ?int,
-     *     oldestQueuedSeconds: ?int, unknownQueueWait: int, stranded: ?int, clockSkewMs: ?int, leaseKey: ?bool, server: string,
-     *     isolation: string, liveWorkers: ?int
-     * } null where this path or this release of nr_llm cannot tell
-     * @throws \Throwable where the database cannot be asked
+     *     counts: array<string, int>, deadLetters: array<string, int>, expiredLeases: ?int, unleasedRunning: ?int, oldestLease: ?int,
+     *     oldestQueuedSeconds: ?int, unknownQueueWait: ?int, stranded: ?int, clockSkewMs: ?int, leaseKey: ?bool, server: string,
+     *     isolation: string, liveWorkers: ?int, databaseProblem: string, runtimeProblem: string
+     * } null where it is not known on this path, in this release of nr_llm, or now; the problems are empty where there is none
      */
     public function read(string $transport, int $workerMaxAge, ?int $now = null): array
     {
         $now ??= time();
-        $status = $this->locator->isAvailable() ? $this->native() : $this->bySql($now);
-        $status['unknownQueueWait'] = $this->unknownQueueWait();
-        $status['liveWorkers'] = $this->liveWorkers($transport, $now, $workerMaxAge);
+        $status = null;
+        $problem = '';
+        if ($this->locator->isAvailable()) {
+            try {
+                $status = $this->native();
+            } catch (\Throwable $error) {
+                $problem = $this->schema->explain($error);
+            }
+        }
+        try {
+            $status ??= $this->bySql($now);
+            $status['unknownQueueWait'] = $this->unknownQueueWait();
+            $status['liveWorkers'] = $this->liveWorkers($transport, $now, $workerMaxAge);
+            $status['databaseProblem'] = '';
+        } catch (\Throwable $error) {
+            $status = self::UNKNOWN;
+            $status['databaseProblem'] = $this->schema->explain($error);
+        }
+        // Where the database itself is the cause, one problem says it.
+        $status['runtimeProblem'] = $status['databaseProblem'] === '' ? $problem : '';
 
         return $status;
     }

@@ -46,6 +46,28 @@ final class Routing
     }
 
     /**
+     * Returns what is wrong with the names of the transports and the remedy, '' where all of them are registered.
+     */
+    public function problem(): string
+    {
+        foreach ($this->transports() as $name) {
+            if ($this->sender($name) === null) {
+                return sprintf(
+                    'The transport "%s" (%s) is not registered, so no wake-up can be sent and nothing is requeued. Registered are "%s". '
+                    . 'Correct it in %s.',
+                    $name,
+                    $this->isConfigured() ? 'extension setting "transport"' : 'routing of nr_llm\'s message',
+                    implode('", "', array_keys($this->facts->senders())),
+                    $this->isConfigured() ? 'Admin Tools > Settings > Extension Configuration > nrllm_runtime'
+                        : 'TYPO3_CONF_VARS[SYS][messenger][routing]',
+                );
+            }
+        }
+
+        return '';
+    }
+
+    /**
      * Whether a wake-up makes the run execute in the process that sends it.
      */
     public function isSynchronous(): bool

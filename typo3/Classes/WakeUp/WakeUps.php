@@ -20,6 +20,8 @@ final class WakeUps
     public const BUS = 'bus';
     public const SYNCHRONOUS = 'synchronous';
     public const NONE = 'none';
+    /** A transport that does not exist is named: nothing may be requeued, as no wake-up could be sent. */
+    public const MISCONFIGURED = 'misconfigured';
 
     private ?string $mode = null;
     private string $reason = '';
@@ -56,6 +58,14 @@ final class WakeUps
     }
 
     /**
+     * Returns whether wake-ups can be sent at all; reason() tells why not.
+     */
+    public function canBeSent(): bool
+    {
+        return !in_array($this->mode(), [self::NONE, self::MISCONFIGURED], true);
+    }
+
+    /**
      * The runtime's wakeUp array, null where there is no outbox.
      *
      * @return array<string, string>|null
@@ -81,16 +91,23 @@ final class WakeUps
     private function decide(): void
     {
         $names = $this->routing->transports();
+        if ($this->bus === null || !class_exists(OverrideNrLlmServicesPass::MESSAGE)) {
+            $this->mode = self::NONE;
+            $this->reason = 'No message bus is available; queued runs cannot be reclaimed.';
+
+            return;
+        }
+        $problem = $this->routing->problem();
+        if ($problem !== '') {
+            $this->mode = self::MISCONFIGURED;
+            $this->reason = $problem;
+
+            return;
+        }
         $outbox = $this->outboxObstacle($names);
         if ($outbox === '') {
             $this->mode = self::OUTBOX;
             $this->reason = sprintf('Wake-ups of the transport "%s" are written in the requeue\'s own transaction.', $names[0]);
-
-            return;
-        }
-        if ($this->bus === null || !class_exists(OverrideNrLlmServicesPass::MESSAGE)) {
-            $this->mode = self::NONE;
-            $this->reason = 'No message bus is available; queued runs cannot be reclaimed.';
 
             return;
         }

@@ -4,9 +4,11 @@ declare(strict_types=1);
 
 namespace NrLlmRuntime\Typo3\Tests\Functional;
 
+use NrLlmRuntime\Typo3\Event\AgentRunLeaseLostEvent;
 use NrLlmRuntime\Typo3\EventListener\EndLeasesAfterMessage;
 use NrLlmRuntime\Typo3\Repository\LeasedAgentRunRepository;
 use NrLlmRuntime\Typo3\Tests\Support\SiteTestCase;
+use TYPO3\CMS\Core\Database\ConnectionPool;
 
 /**
  * What stands in front of nr_llm's run repository: on a real server, with the runtime's keeper.
@@ -149,7 +151,7 @@ final class LeasedAgentRunRepositoryTest extends SiteTestCase
                 self::assertFalse($runs->{$method}($uid, self::NAME, ...[...$effect, time() + 900]), "$case, $method");
                 self::assertNull($keeper->lease($uid));
                 self::assertCount(1, $log->lines('warning'), implode("\n", $log->lines()));
-                self::assertStringContainsString("Agent run $uid is no longer this process's", $log->lines('warning')[0]);
+                self::assertStringContainsString("Agent run $uid is no longer owned by this process", $log->lines('warning')[0]);
                 self::assertFalse($runs->requeue($uid, self::NAME), 'the settled owner cannot requeue it either');
             }
         }
@@ -195,9 +197,9 @@ final class LeasedAgentRunRepositoryTest extends SiteTestCase
         $lease = $keeper->lease($uid);
         self::eventually(static fn(): bool => $lease->state() !== 'held' || $lease->lastError() !== null, 4, 'a beat fails');
         try {
-            $answer = $runs->markPendingEffect($uid, self::NAME, 'idempotent_write', time() + 900);
-            self::assertFalse($answer, 'the deadline had passed');
-        } catch (\NrLlmException $error) {
+            $runs->markPendingEffect($uid, self::NAME, 'idempotent_write', time() + 900);
+            self::fail('neither the runtime nor nr_llm can write');
+        } catch (\NrLlmException | \Doctrine\DBAL\Exception $error) {
             self::assertStringContainsString('tx_nrllm_agentrun', $error->getMessage());
         }
         self::assertNull($keeper->lease($uid), 'nr_llm gives the run up, so it must become stale');
@@ -331,6 +333,147 @@ final class LeasedAgentRunRepositoryTest extends SiteTestCase
         self::assertSame(0, $code);
         self::assertNotSame($this->db->row($parents)['claimed_by'], $this->db->row($childs)['claimed_by']);
         self::assertStringStartsWith(self::NAME . ':', $this->db->row($childs)['claimed_by']);
+    }
+
+    public function testAnotherOwnerInTheSameProcessIsRefusedAndEndsNoHeartbeat(): void
+    {
+        [$runs, $keeper] = $this->repository();
+        $uid = $this->db->run();
+        self::assertTrue($runs->claimQueued($uid, self::NAME, time() + 900));
+        $second = $this->db->run();
+        self::assertTrue($runs->claimQueued($second, 'worker:other:1', time() + 900), 'a name of this process, of another run');
+        $before = $this->db->row($uid);
+        foreach (['worker:other:1', 'worker:stranger:1', ''] as $other) {
+            try {
+                self::assertFalse($runs->renewLease($uid, $other, time() + 900), $other);
+                self::assertFalse($runs->markPendingEffect($uid, $other, 'non_idempotent_write', time() + 900), $other);
+                self::assertFalse($runs->requeue($uid, $other), $other);
+                self::assertFalse($runs->finishRun($uid, 'completed', 1, false, 1, 1, 2, 0.0, '', '', $other), $other);
+            } catch (\ValueError) {
+                self::assertSame('', $other, 'no owner is an argument error');
+            }
+            self::assertSame('held', $keeper->lease($uid)?->state(), $other);
+        }
+        self::assertSame([$before['claimed_by'], '', 'running'], [$this->db->row($uid)['claimed_by'],
+            $this->db->row($uid)['pending_effect'], $this->db->row($uid)['status']]);
+        self::assertTrue($runs->renewLease($uid, self::NAME, time() + 900));
+    }
+
+    public function testALeaseInThePastIsWrittenAsTheCallerWantsIt(): void
+    {
+        [$runs, $keeper] = $this->repository();
+        $uid = $this->db->run();
+        $past = time() - 100;
+        self::assertTrue($runs->claimQueued($uid, self::NAME, $past));
+        self::assertSame($past, $this->db->row($uid)['lease_expires']);
+        self::assertNull($keeper->lease($uid));
+        self::assertTrue($runs->requeueStale($uid, time()));
+    }
+
+    public function testAnOwnerIsRecognisedByItsParameterAndNotByItsValue(): void
+    {
+        [$runs] = $this->repository();
+        $uid = $this->db->run();
+        self::assertTrue($runs->claimQueued($uid, 'completed', time() + 900));
+        // The status of finishRun() has the same bytes as the owner's name.
+        self::assertTrue($runs->finishRun($uid, 'completed', 1, false, 1, 1, 2, 0.0, 'completed', 'completed', 'completed'));
+        self::assertSame(['completed', 'completed', 'completed'], [$this->db->row($uid)['status'], $this->db->row($uid)['error_class'],
+            $this->db->row($uid)['termination_reason']]);
+        self::assertTrue($runs->claimQueued($this->db->run(), 'enqueued', time() + 900));
+        $other = $runs->enqueueRun('77777777-7777-4777-8777-777777777777', 1, 'enqueued', 5, 'enqueued');
+        self::assertSame('enqueued', $this->db->row($other)['queued_request']);
+    }
+
+    public function testARuntimeThatMayNotConnectLeavesTheRunToNrLlm(): void
+    {
+        $this->limitTo(1);
+        [$runs, $keeper, $log] = $this->repository();
+        $this->site()->get(ConnectionPool::class)->getConnectionByName('Default')->executeQuery('SELECT 1');
+        $uid = $this->db->run();
+        self::assertTrue($runs->claimQueued($uid, self::NAME, time() + 900), implode("\n", $log->lines()));
+        self::assertStringStartsWith(self::NAME . ':', $this->db->row($uid)['claimed_by']);
+        self::assertEqualsWithDelta(time() + 900, $this->db->row($uid)['lease_expires'], 2);
+        self::assertNull($keeper->lease($uid));
+        self::assertTrue($runs->renewLease($uid, self::NAME, time() + 950));
+        self::assertTrue($runs->markPendingEffect($uid, self::NAME, 'idempotent_write', time() + 960));
+        self::assertSame('idempotent_write', $this->db->row($uid)['pending_effect']);
+        self::assertFalse($runs->renewLease($uid, 'worker:other:1', time() + 950), 'nr_llm asks for the owner too');
+        self::assertTrue($runs->requeue($uid, self::NAME));
+        self::assertSame(['queued', 1], [$this->db->row($uid)['status'], $this->db->row($uid)['requeue_count']]);
+        self::assertTrue($runs->claimQueued($uid, self::NAME, time() + 900));
+        self::assertTrue($runs->finishRun($uid, 'completed', 1, false, 1, 1, 2, 0.0, '', '', self::NAME));
+        self::assertTrue($runs->requeueStale($this->db->stale(), time()));
+        self::assertTrue($runs->deadLetterStale($this->db->stale(), time(), 'not_retryable'));
+        self::assertSame([], $this->unhandled->take());
+        self::assertNotSame([], $log->lines('warning'), 'and it is reported');
+    }
+
+    public function testAHeartbeatThatGetsNoConnectionLeavesNrLlmsOwnLease(): void
+    {
+        $this->db->configure(['leaseSeconds' => '2']);
+        $this->limitTo(2);
+        [$runs, $keeper, $log] = $this->repository();
+        $this->site()->get(ConnectionPool::class)->getConnectionByName('Default')->executeQuery('SELECT 1');
+        $uid = $this->db->run();
+        self::assertTrue($runs->claimQueued($uid, self::NAME, time() + 900));
+        self::assertEqualsWithDelta(time() + 900, $this->db->row($uid)['lease_expires'], 2, implode("\n", $log->lines()));
+        self::assertNull($keeper->lease($uid));
+        self::assertCount(1, $log->lines('error'));
+        self::assertTrue($runs->renewLease($uid, self::NAME, time() + 900));
+        self::assertTrue($runs->finishRun($uid, 'completed', 1, false, 1, 1, 2, 0.0, '', '', self::NAME));
+    }
+
+    public function testARunSurvivesAHeartbeatThatLosesItsConnectionForLongerThanTheLease(): void
+    {
+        $this->db->configure(['leaseSeconds' => '2']);
+        $this->limitTo(0);
+        [$runs, $keeper] = $this->repository();
+        $uid = $this->db->run();
+        self::assertTrue($runs->claimQueued($uid, self::NAME, time() + 900));
+        $lease = $keeper->lease($uid);
+        self::assertSame('held', $lease?->state());
+        $this->db->refuse();
+        self::eventually(static fn(): bool => $lease->state() === 'lost', 8, 'no heartbeat gets through');
+        $this->db->accept();
+        self::assertTrue($runs->renewLease($uid, self::NAME, time() + 900), 'no other owner took it');
+        self::assertEqualsWithDelta(time() + 900, $this->db->row($uid)['lease_expires'], 2);
+        self::assertTrue($runs->finishRun($uid, 'completed', 1, false, 1, 1, 2, 0.0, '', '', self::NAME));
+    }
+
+    public function testAHeartbeatThatEndedByItsLimitIsFinal(): void
+    {
+        $this->db->configure(['leaseSeconds' => '2', 'maxSeconds' => '1']);
+        [$runs, $keeper, $log] = $this->repository();
+        $uid = $this->db->run();
+        self::assertTrue($runs->claimQueued($uid, self::NAME, time() + 900));
+        $lease = $keeper->lease($uid);
+        self::eventually(static fn(): bool => $lease->state() === 'lost', 8, 'the total limit');
+        self::assertFalse($runs->renewLease($uid, self::NAME, time() + 900));
+        self::assertLessThan(time() + 10, $this->db->row($uid)['lease_expires'], 'the reaper takes over');
+        self::assertCount(1, $this->listeners->of(AgentRunLeaseLostEvent::class));
+        self::assertSame([$uid, $this->db->row($uid)['claimed_by']], [$this->listeners->dispatched[0]->runUid,
+            $this->listeners->dispatched[0]->owner]);
+    }
+
+    public function testARunThatCannotBeClaimedIsRecordedAndItsMessageIsSentAgain(): void
+    {
+        $this->db->configure(['fallback' => 'none']);
+        $this->limitTo(1);
+        [$runs] = $this->repository();
+        $this->site()->get(ConnectionPool::class)->getConnectionByName('Default')->executeQuery('SELECT 1');
+        $uid = $this->db->run();
+        try {
+            $runs->claimQueued($uid, self::NAME, time() + 900);
+            self::fail('fallback=none');
+        } catch (\NrLlmConnectionException $error) {
+            self::assertSame([$uid => $error->getMessage()], $this->unhandled->take());
+        }
+        self::assertSame('queued', $this->db->row($uid)['status']);
+    }
+
+    private function limitTo(int $connections): void
+    {
+        $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default'] = $this->db->limited($connections);
     }
 
     public function testSettingsThatTheRuntimeRefusesLeaveNrLlmInCharge(): void

@@ -6,8 +6,12 @@ namespace NrLlmRuntime\Typo3\Tests\Functional;
 
 use Netresearch\NrLlm\Service\Agent\AgentRuntime;
 use Netresearch\NrLlm\Service\Tool\AgentStateCodec;
+use NrLlmRuntime\Typo3\Event\AgentRunDeadLetteredEvent;
+use NrLlmRuntime\Typo3\Event\AgentRunRequeuedEvent;
 use NrLlmRuntime\Typo3\Tests\Support\Console;
+use NrLlmRuntime\Typo3\Tests\Support\FailingListener;
 use NrLlmRuntime\Typo3\Tests\Support\HandProxy;
+use NrLlmRuntime\Typo3\Tests\Support\Listeners;
 use NrLlmRuntime\Typo3\Tests\Support\Process;
 use NrLlmRuntime\Typo3\Tests\Support\Schema;
 use NrLlmRuntime\Typo3\Tests\Support\SiteTestCase;
@@ -18,6 +22,7 @@ use Symfony\Component\DependencyInjection\ContainerBuilder;
 use Symfony\Component\Messenger\Bridge\Doctrine\Transport\DoctrineTransport;
 use Symfony\Component\Messenger\MessageBusInterface;
 use Symfony\Component\Messenger\Worker;
+use TYPO3\CMS\Core\Database\ConnectionPool;
 
 /**
  * nrllm:agent:reap on a real server, with the runtime and with Symfony's real messenger.
@@ -143,25 +148,60 @@ final class ReapCommandTest extends SiteTestCase
         self::assertStringContainsString('Reaped 1 stale run(s): 1 requeued', $output);
     }
 
-    public function testADispatchThatFailsSettlesThatRunIsToldAndTheTickGoesOn(): void
+    public function testAnUnknownTransportDestroysNoRunAndTheExitCodeSaysSo(): void
     {
-        $this->db->configure([], [self::MESSAGE => 'nowhere']);
-        $first = $this->db->stale();
-        $second = $this->db->stale();
-        [$code, $output] = $this->reap();
-        self::assertSame(0, $code);
-        $uuid = $this->db->row($first)['uuid'];
-        self::assertStringContainsString(
-            ' [WARNING] Run "' . $uuid
-                . '" was reclaimed but its wake-up could not be dispatched; settled failed to avoid an orphan: Invalid senders configuration',
-            $output,
-        );
-        self::assertStringContainsString('Reaped 2 stale run(s): 0 requeued, 2 dead-lettered, 0 skipped', $output);
-        foreach ([$first, $second] as $uid) {
-            self::assertSame(['failed', 'provider_failed', 'RuntimeException'],
-                $this->columns($uid, 'status', 'termination_reason', 'error_class'));
+        foreach ([
+            'in the routing' => [[], [self::MESSAGE => 'nowhere']],
+            'in the extension setting' => [['transport' => 'nowhere'], null],
+        ] as $case => [$extension, $routing]) {
+            $this->db->configure($extension, $routing);
+            $this->site = null;
+            $requeueable = $this->db->stale();
+            $spent = $this->db->stale(['requeue_count' => 3]);
+            $before = [$this->db->row($requeueable), $this->db->row($spent)];
+            foreach ([OutputInterface::VERBOSITY_NORMAL, OutputInterface::VERBOSITY_QUIET] as $verbosity) {
+                [$code, $output, $errors] = $this->reap([], $verbosity);
+                self::assertSame([1, ''], [$code, $output], $case);
+                self::assertStringContainsString('[ERROR] The transport "nowhere" (', $errors, $case);
+                self::assertStringContainsString('Registered are "doctrine", "default". Correct it in ', $errors, $case);
+            }
+            self::assertSame($before, [$this->db->row($requeueable), $this->db->row($spent)], $case);
+            self::assertNotSame([], $this->log()->lines('error'), $case);
+            [$code, , $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:reap', '-q'], [], false);
+            self::assertSame(1, $code, 'nor does nr_llm\'s own reaper');
+            self::assertStringContainsString('The transport "nowhere"', $errors);
         }
-        self::assertCount(2, $this->log()->lines('error'));
+    }
+
+    public function testADispatchThatFailsIsAnErrorAndTheTickGoesOn(): void
+    {
+        $other = $this->runTableOnly();
+        try {
+            $first = $this->db->stale();
+            $second = $this->db->stale();
+            [$code, $output] = $this->reap();
+            self::assertSame(1, $code, $output);
+            $uuid = $this->db->row($first)['uuid'];
+            self::assertStringContainsString(
+                ' [WARNING] Run "' . $uuid . '" was reclaimed but its wake-up could not be dispatched; settled failed to avoid an orphan: ',
+                $output,
+            );
+            self::assertStringContainsString('Reaped 2 stale run(s): 0 requeued, 2 dead-lettered, 0 skipped', $output);
+            foreach ([$first, $second] as $uid) {
+                self::assertSame(['failed', 'provider_failed'], $this->columns($uid, 'status', 'termination_reason'));
+            }
+            self::assertCount(2, $this->log()->lines('error'));
+
+            // With a sweep the run is not destroyed: the next sweep finds it.
+            $swept = $this->db->stale();
+            [$code, $output, $errors] = $this->reap(['--wake-stranded' => '0'], OutputInterface::VERBOSITY_QUIET);
+            self::assertSame([1, ''], [$code, $output]);
+            self::assertStringContainsString('[ERROR] 1 wake-up(s) could not be sent: ', $errors);
+            self::assertSame(['queued', '{"messages":[]}'], $this->columns($swept, 'status', 'queued_request'));
+        } finally {
+            $this->site = null;
+            $other->drop();
+        }
     }
 
     public function testRunsWhosePayloadCannotBeReadAreLeftAloneAndTheOthersAreHandled(): void
@@ -317,7 +357,7 @@ final class ReapCommandTest extends SiteTestCase
         self::assertSame([1, ''], [$code, $errors]);
         $document = Schema::check('reap', $output);
         self::assertSame(['stale' => 2, 'requeued' => 1, 'deadLettered' => 1, 'skipped' => 0, 'leftAlone' => 1, 'undispatched' => 0,
-            'woken' => 0], $document['counts']);
+            'failedUnreadable' => 0, 'woken' => 0], $document['counts']);
         self::assertSame('outbox', $document['wakeUps']['mode']);
         [, $output] = $this->reap(['--format' => 'json']);
         self::assertSame(0, Schema::check('reap', $output)['counts']['stale']);
@@ -337,6 +377,11 @@ final class ReapCommandTest extends SiteTestCase
             [['--format' => 'xml'], 'The --format option must be text or json.'],
             [['--wake-stranded' => 'soon'], 'The --wake-stranded option must be a number of seconds, 0 or more.'],
             [['--wake-stranded' => '-5'], 'The --wake-stranded option must be a number of seconds, 0 or more.'],
+            [['--dry-run' => true, '--watch' => true], 'The --watch option cannot be used with --dry-run.'],
+            [['--watch' => true, '--fail-unreadable' => true], 'The --fail-unreadable option is for one call; it cannot be used with --watch.'],
+            [['--time-limit' => '5'], 'The --time-limit and --memory-limit options need --watch.'],
+            [['--watch' => true, '--time-limit' => '0'], 'The --time-limit option must be a positive integer.'],
+            [['--watch' => true, '--memory-limit' => 'lots'], 'The --memory-limit option must be a size, as 128M.'],
             [['--dry-run' => true, '--wake-stranded' => '60'], 'The --wake-stranded option wakes runs; it cannot be used with --dry-run.'],
         ];
         foreach ($cases as [$input, $message]) {
@@ -456,6 +501,19 @@ final class ReapCommandTest extends SiteTestCase
         self::assertSame(3, substr_count($errors, "\n"), $errors);
         [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:reap', '--limit=0'], [], false);
         self::assertSame([2, "\n [ERROR] The --limit option must be a positive integer.\n\n", ''], [$code, $output, $errors]);
+        // The documented line for cron, with its sweep.
+        $stranded = $this->db->run(['tstamp' => time() - 4000]);
+        $waiting = $this->db->run(['tstamp' => time() - 650, 'requeue_count' => 2]);
+        [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:reap', '--wake-stranded=600'], [],
+            false);
+        self::assertSame(0, $code, $output . $errors);
+        self::assertStringContainsString("original reaper, limit 50\n Woke 1 stranded run(s).\n", $output);
+        self::assertSame([$this->db->row($stranded)['uuid']], $this->receive());
+        self::assertSame('queued', $this->db->row($waiting)['status'], 'its backoff is not over');
+        [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:reap', '-q',
+            '--wake-stranded=600'], [], false);
+        self::assertSame([0, '', ''], [$code, $output, $errors]);
+        self::assertSame([], $this->receive(), 'woken once');
         [$code, , $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:reap', '--dry-run'], [], false);
         self::assertSame(1, $code);
         self::assertStringContainsString('need the native runtime', $errors);
@@ -467,7 +525,8 @@ final class ReapCommandTest extends SiteTestCase
 
     public function testOnAnotherDbmsNrLlmsOwnReaperRuns(): void
     {
-        $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default'] = ['driver' => 'pdo_pgsql', 'host' => 'db', 'dbname' => 'x'];
+        $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default'] = ['driver' => 'pdo_pgsql', 'fixtureDriver' => 'mysqli']
+            + $this->db->connection();
         [$code, $output, $errors] = $this->reap(['--limit' => '3']);
         self::assertSame([0, "original reaper, limit 3\n"], [$code, $output], $errors);
         self::assertStringContainsString('the driver "pdo_pgsql"', $errors);
@@ -488,14 +547,182 @@ final class ReapCommandTest extends SiteTestCase
         self::assertCount(1, $this->log()->lines('warning'));
     }
 
-    public function testHelpNamesTheOptions(): void
+    public function testWithoutTheExtensionADatabaseThatIsDownIsNotZeroRuns(): void
     {
-        [$code, $output] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:reap', '--help']);
-        self::assertSame(0, $code);
+        $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default']['port'] = 1;
+        [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:reap', '-q'], [], false);
+        self::assertSame([1, ''], [$code, $output]);
+        self::assertStringContainsString('[ERROR] Stale agent runs could not be reaped: ', $errors);
+    }
+
+    public function testARuntimeThatMayNotConnectLeavesTheReapingToNrLlm(): void
+    {
+        // One connection for TYPO3, none for the runtime.
+        $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default'] = $this->db->limited(1);
+        $this->site()->get(ConnectionPool::class)->getConnectionByName('Default')->executeQuery('SELECT 1');
+        [$code, $output, $errors] = $this->reap(['--limit' => '4']);
+        self::assertSame([0, "original reaper, limit 4\n"], [$code, $output], $errors);
+        self::assertStringContainsString('[NOTE] The native runtime cannot connect, nr_llm\'s own reaper runs: ', $errors);
+        self::assertCount(1, $this->log()->lines('error'));
+        $this->db->configure(['fallback' => 'none']);
+        $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default'] = $this->db->limited(1);
+        $this->site = null;
+        $this->site()->get(ConnectionPool::class)->getConnectionByName('Default')->executeQuery('SELECT 1');
+        self::assertSame(1, $this->reap()[0]);
+    }
+
+    public function testUnreadableRunsHaveAWayOut(): void
+    {
+        $lost = AgentStateCodec::seal('{"messages":[]}', 'nrllm:agent-state:queued-request', 'another key');
+        $stale = $this->db->stale(['queued_request' => $lost]);
+        $queued = $this->db->run(['queued_request' => $lost]);
+        $good = $this->db->run(['queued_request' => AgentStateCodec::seal('{}', 'nrllm:agent-state:queued-request')]);
+        [$code, , $errors] = $this->reap([], OutputInterface::VERBOSITY_QUIET);
+        self::assertSame(1, $code);
+        self::assertStringContainsString('[ERROR] 1 run(s) were left alone: their stored payload cannot be decrypted. Restore the encryption '
+            . 'key (nr_vault), or end them by nrllm:agent:reap --fail-unreadable.', $errors);
+
+        [$code, $output, $errors] = $this->reap(['--fail-unreadable' => true, '--format' => 'json']);
+        self::assertSame([0, ''], [$code, $errors], $output);
+        $document = Schema::check('reap', $output);
+        self::assertSame([[$stale, $queued], 1, 0], [array_column($document['failedUnreadable'], 'uid'),
+            $document['counts']['deadLettered'], $document['counts']['leftAlone']]);
+        self::assertSame(['failed', 'not_retryable', ''], $this->columns($stale, 'status', 'termination_reason', 'queued_request'));
+        self::assertSame(['failed', 'provider_failed', 'NrLlmRuntime\Typo3\Reap\UnreadablePayloadException'],
+            $this->columns($queued, 'status', 'termination_reason', 'error_class'));
+        self::assertSame('queued', $this->db->row($good)['status']);
+        self::assertSame([0, ''], array_slice($this->reap([], OutputInterface::VERBOSITY_QUIET), 0, 2), 'nothing is left to report');
+    }
+
+    public function testAMissingTableIsReportedWithTypo3sRemedy(): void
+    {
+        foreach (['sys_messenger_messages', 'tx_nrllm_agentrun'] as $table) {
+            $this->db->pdo->exec('DROP TABLE ' . $table);
+            [$code, , $errors] = $this->reap();
+            self::assertSame(1, $code);
+            self::assertStringContainsString('The table ' . $table . ' does not exist in the database of the connection "Default". Create it: '
+                . 'vendor/bin/typo3 extension:setup', $errors);
+            self::assertStringNotContainsString('option table', $errors);
+        }
+    }
+
+    public function testAMissingColumnIsReportedWithTypo3sRemedy(): void
+    {
+        $this->db->pdo->exec('ALTER TABLE tx_nrllm_agentrun DROP COLUMN requeue_count');
+        [$code, , $errors] = $this->reap();
+        self::assertSame(1, $code);
+        self::assertStringContainsString('lacks the column requeue_count. Update the schema: vendor/bin/typo3 extension:setup', $errors);
+    }
+
+    public function testASettingThatTheReaperCannotUseStopsIt(): void
+    {
+        foreach (['clock' => 'databse', 'fallback' => 'maybe', 'queryTimeoutMs' => '5s', 'transport' => ['doctrine']] as $key => $value) {
+            $this->db->configure([$key => $value]);
+            $this->site = null;
+            $uid = $this->db->stale();
+            [$code, $output, $errors] = $this->reap([], OutputInterface::VERBOSITY_QUIET);
+            self::assertSame([1, ''], [$code, $output], $key);
+            self::assertStringContainsString('[ERROR] The extension setting ' . $key . ' must be ', $errors);
+            self::assertSame('running', $this->db->row($uid)['status'], $key);
+        }
+        $this->db->configure(['leaseSeconds' => 'long']);
+        $this->site = null;
+        self::assertSame(0, $this->reap()[0], 'a setting of the workers');
+    }
+
+    public function testEventsTellWhatBecameOfStaleRuns(): void
+    {
+        $requeued = $this->db->stale();
+        $dead = $this->db->stale(['requeue_count' => 3]);
+        self::assertSame(0, $this->reap()[0]);
+        $events = $this->site()->get(Listeners::class);
+        self::assertEquals([new AgentRunRequeuedEvent($requeued, $this->db->row($requeued)['uuid'], 'lease_expired', 1)],
+            $events->of(AgentRunRequeuedEvent::class));
+        self::assertEquals([new AgentRunDeadLetteredEvent($dead, $this->db->row($dead)['uuid'], 'retries_exhausted')],
+            $events->of(AgentRunDeadLetteredEvent::class));
+    }
+
+    public function testAListenerThatThrowsDoesNotStopTheReaper(): void
+    {
+        $this->site(static function (ContainerBuilder $builder): void {
+            $builder->register('failing.listener', FailingListener::class)->setPublic(true)
+                ->addTag('event.listener', ['event' => AgentRunRequeuedEvent::class]);
+        });
+        $runs = [$this->db->stale(), $this->db->stale()];
+        self::assertSame(0, $this->reap()[0]);
+        self::assertSame(['queued', 'queued'], [$this->db->row($runs[0])['status'], $this->db->row($runs[1])['status']]);
+        self::assertCount(2, $this->log()->lines('error'));
+    }
+
+    public function testAWatchingReaperQueuesADeadWorkersRunWithinTwoSecondsOfItsExpiry(): void
+    {
+        $this->db->configure(['leaseSeconds' => '30']);
+        [$process, $pipes] = Process::start([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:reap', '--watch',
+            '--wake-stranded=600', '--format=json', '--time-limit=40']);
+        $stranded = $this->db->run(['tstamp' => time() - 4000]);
+        $late = [];
+        // The first may be known when the reaper begins to wait; the others are taken while it sleeps.
+        foreach ([3, 1, 4] as $ahead) {
+            $uid = $this->db->run(['status' => 'running', 'claimed_by' => 'worker:dead:1', 'lease_expires' => $expires = time() + $ahead]);
+            self::eventually(fn(): bool => $this->db->row($uid)['status'] === 'queued', $ahead + 12, 'the run is queued');
+            $late[] = microtime(true) - $expires;
+        }
+        self::assertLessThan(2.0, max($late));
+        self::assertGreaterThanOrEqual(1.0, min($late), 'a lease is good until its last second is over');
+        proc_terminate($process, SIGTERM);
+        $output = (string)stream_get_contents($pipes[1]);
+        $errors = (string)stream_get_contents($pipes[2]);
+        self::assertSame(0, proc_close($process), $output . $errors);
+        $lines = array_filter(explode("\n", $output));
+        self::assertNotSame([], $lines);
+        $woken = [];
+        foreach ($lines as $line) {
+            $woken = [...$woken, ...Schema::check('reap', $line)['woken']];
+        }
+        self::assertSame([$stranded], array_column($woken, 'uid'));
+    }
+
+    public function testAWatchingReaperWaitsForADatabaseThatIsDownAndReportsItOnce(): void
+    {
+        $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default'] = $this->db->limited(0);
+        [$process, $pipes] = Process::start([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:reap', '--watch', '--time-limit=30']);
+        $first = $this->db->stale();
+        self::eventually(fn(): bool => $this->db->row($first)['status'] === 'queued', 20, 'the first run');
+        $this->db->refuse();
+        $second = $this->db->stale();
+        usleep(2500000);
+        self::assertTrue(proc_get_status($process)['running']);
+        $this->db->accept();
+        self::eventually(fn(): bool => $this->db->row($second)['status'] === 'queued', 20, 'the second run');
+        proc_terminate($process, SIGTERM);
+        $errors = (string)stream_get_contents($pipes[2]);
+        self::assertSame(0, proc_close($process), $errors);
+        self::assertSame([1, 1], [substr_count($errors, '[ERROR] The database cannot be reached; nrllm:agent:reap waits for it.'),
+            substr_count($errors, '[NOTE] The database answers again')], $errors);
+    }
+
+    public function testWithoutTheExtensionAWatchingReaperCallsNrLlms(): void
+    {
+        $stranded = $this->db->run(['tstamp' => time() - 4000]);
+        [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:reap', '--watch', '--time-limit=1',
+            '--wake-stranded=600'], [], false);
+        self::assertSame(0, $code, $output . $errors);
+        self::assertSame([$this->db->row($stranded)['uuid']], $this->receive());
+    }
+
+    public function testHelpHasExamplesAndExitCodes(): void
+    {
+        foreach (['nrllm:agent:reap', 'nrllm:agent:status', 'nrllm:agent:work'] as $name) {
+            [$code, $output] = Process::run([dirname(__DIR__) . '/Support/console.php', $name, '--help']);
+            self::assertSame(0, $code);
+            self::assertStringContainsString($name . ' [options]', $output);
+            self::assertMatchesRegularExpression('/Examples\s+.*' . $name . ' -.*Exit codes\s+0  .*\s1  .*\s2  an option is wrong/s', $output);
+            self::assertStringNotContainsString('%command', $output);
+        }
+        [, $output] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:reap', '--help']);
         self::assertStringContainsString('Reclaim or dead-letter queued agent runs whose worker lease has expired.', $output);
         self::assertMatchesRegularExpression('/-l, --limit=LIMIT +Maximum number of stale runs to handle in this run. \[default: "50"\]/',
             $output);
-        self::assertStringContainsString('nrllm:agent:reap [options]', $output);
     }
 
     /**
@@ -505,6 +732,19 @@ final class ReapCommandTest extends SiteTestCase
     private function reap(array $input = [], int $verbosity = OutputInterface::VERBOSITY_NORMAL, bool $decorated = false): array
     {
         return Console::call($this->command('nrllm:agent:reap'), array_diff_key($input, ['-v' => 1]), $verbosity, $decorated);
+    }
+
+    /**
+     * The run table in a database of its own, and no table for the messages: the bus cannot send.
+     */
+    private function runTableOnly(): \NrLlmRuntime\Typo3\Tests\Support\Database
+    {
+        $other = new \NrLlmRuntime\Typo3\Tests\Support\Database();
+        $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections'] = ['Default' => $other->connection(), 'Runs' => $this->db->connection()];
+        $GLOBALS['TYPO3_CONF_VARS']['DB']['TableMapping'] = ['tx_nrllm_agentrun' => 'Runs'];
+        $other->pdo->exec('DROP TABLE sys_messenger_messages');
+
+        return $other;
     }
 
     /**

@@ -12,6 +12,9 @@ use NrLlmRuntime\Typo3\Tests\Support\Process;
 use NrLlmRuntime\Typo3\Tests\Support\Schema;
 use NrLlmRuntime\Typo3\Tests\Support\SiteTestCase;
 use Symfony\Component\Console\Output\OutputInterface;
+use TYPO3\CMS\Core\Type\ContextualFeedbackSeverity;
+use TYPO3\CMS\Dashboard\WidgetRegistry;
+use TYPO3\CMS\Reports\Registry\StatusRegistry;
 
 /**
  * nrllm:agent:status: health, exit codes, and the doctor.
@@ -153,7 +156,8 @@ final class StatusCommandTest extends SiteTestCase
         self::assertSame('warning', $checks['routing']['level']);
         self::assertStringContainsString('executes at once in the process that queues it', $checks['routing']['text']);
         self::assertSame('warning', $checks['unleased']['level']);
-        self::assertSame('The extension setting leaseSeconds must be a whole number from 2 to 86400; 60 is used instead.',
+        self::assertSame('error', $checks['settings']['level']);
+        self::assertStringStartsWith('The extension setting leaseSeconds must be a whole number from 2 to 86400, not "1"; 60 is used instead.',
             $checks['settings']['text']);
         self::assertStringContainsString('set sql_mode', $checks['init-commands']['text']);
 
@@ -165,7 +169,7 @@ final class StatusCommandTest extends SiteTestCase
         self::assertArrayNotHasKey('settings', $checks);
 
         $this->db->configure(['transport' => 'gone']);
-        self::assertStringContainsString('The transport "gone" is not registered', $this->checks()['routing']['text']);
+        self::assertStringContainsString('The transport "gone" (extension setting "transport") is not registered', $this->checks()['routing']['text']);
 
         $this->db->configure();
         $this->db->pdo->exec('ALTER TABLE tx_nrllm_agentrun ADD KEY nrllm_runtime_lease (status, lease_expires)');
@@ -230,7 +234,7 @@ final class StatusCommandTest extends SiteTestCase
             $this->ask(['--format' => 'xml']));
     }
 
-    public function testADatabaseThatCannotBeUsedIsAReadableError(): void
+    public function testADatabaseThatCannotBeReadIsToldToPeopleAndToPrograms(): void
     {
         $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default']['port'] = 1;
         foreach ([[], ['--json' => true], ['--format' => 'openmetrics']] as $options) {
@@ -239,6 +243,103 @@ final class StatusCommandTest extends SiteTestCase
             self::assertStringContainsString(' [ERROR] The status could not be read: ', $errors);
             self::assertSame(3, substr_count($errors, "\n"), $errors);
         }
+        [$code, $output] = $this->ask(['--format' => 'openmetrics']);
+        self::assertSame(1, $code);
+        $values = Metrics::parse($output);
+        self::assertSame([0.0, 0.0], [$values['nrllm_agent_healthy{}'], $values['nrllm_agent_database_up{}']]);
+        self::assertArrayNotHasKey('nrllm_agent_expired_leases{}', $values, 'what is not known is left out');
+        [$code, $output] = $this->ask(['--json' => true]);
+        self::assertSame(1, $code);
+        $document = Schema::check('status', $output);
+        self::assertSame([false, null, null], [$document['healthy'], $document['queued'], $document['expired_leases']]);
+        self::assertStringStartsWith('The database cannot be read: ', $document['problems'][0]);
+        [, $output] = $this->ask();
+        self::assertStringContainsString("\n expired leases   unknown\n", $output);
+        self::assertStringContainsString("\n warning  keeper: No lease is kept in the background", $output);
+    }
+
+    public function testAMissingTableIsToldWithTypo3sRemedy(): void
+    {
+        $this->db->pdo->exec('DROP TABLE tx_nrllm_agentrun');
+        [$code, $output] = $this->ask(['--json' => true]);
+        self::assertSame(1, $code);
+        self::assertSame(['The database cannot be read: The table tx_nrllm_agentrun does not exist in the database of the connection "Default". '
+            . 'Create it: vendor/bin/typo3 extension:setup (or Admin Tools > Maintenance > Analyze Database Structure).'],
+            Schema::check('status', $output)['problems']);
+    }
+
+    public function testFallbackNoneWithoutARuntimeIsUnhealthy(): void
+    {
+        $GLOBALS['TYPO3_CONF_VARS']['EXTENSIONS']['nrllm_runtime'] = ['fallback' => 'none'];
+        [$code, $output] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:status'], [], false);
+        self::assertSame(1, $code, $output);
+        self::assertStringContainsString(' error    path: No native runtime, and the extension setting "fallback" forbids nr_llm\'s own code: no '
+            . 'run is executed or reaped.', $output);
+        self::assertStringContainsString(' warning  keeper: No lease is kept in the background', $output);
+    }
+
+    public function testARuntimeThatRefusesItsSettingsIsUnhealthyAndTheNumbersAreReadAllTheSame(): void
+    {
+        $this->db->run(['tstamp' => time()]);
+        $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default']['ssl_ca'] = '/nowhere/ca.pem';
+        $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default']['driver'] = 'pdo_mysql';
+        [$code, $output] = $this->ask(['--json' => true]);
+        self::assertSame(1, $code, $output);
+        $document = Schema::check('status', $output);
+        self::assertSame([1, false], [$document['queued'], $document['healthy']]);
+        self::assertStringStartsWith('The native runtime cannot be used: ', $document['problems'][0]);
+    }
+
+    public function testAHeartbeatThatGetsNoConnectionIsTold(): void
+    {
+        // One for TYPO3 and one for the runtime's calls.
+        $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default'] = $this->db->limited(2);
+        $keeper = $this->checks(false)['keeper'];
+        if (!self::hasProxies()) {
+            self::assertStringContainsString('run repository is not overridden', $keeper['text']);
+        } else {
+            self::assertStringContainsString('the heartbeat\'s connection is refused', $keeper['text']);
+        }
+        self::assertSame('warning', $keeper['level']);
+    }
+
+    public function testAnUnknownTransportIsUnhealthy(): void
+    {
+        $this->db->configure(['transport' => 'doctrin']);
+        [$code, $output] = $this->ask();
+        self::assertSame(1, $code);
+        self::assertStringContainsString("\n error    routing: The transport \"doctrin\" (extension setting \"transport\") is not registered", $output);
+    }
+
+    public function testVersionsAreKnownInClassicModeToo(): void
+    {
+        // Composer knows neither extension here, as in classic mode.
+        $versions = Schema::check('status', $this->ask(['--json' => true])[1])['versions'];
+        self::assertSame(['0.1.0', '0.33.0'], [$versions['package'], $versions['nr_llm']]);
+    }
+
+    public function testTheBackendShowsTheStatusWhereItsExtensionsAreInstalled(): void
+    {
+        $this->db->stale();
+        $providers = $this->site()->get(StatusRegistry::class)->providers;
+        self::assertCount(1, $providers);
+        self::assertSame('Agent runs (nrllm_runtime)', $providers[0]->getLabel());
+        $entries = $providers[0]->getStatus();
+        self::assertSame(['Unhealthy', ContextualFeedbackSeverity::ERROR], [$entries['health']->value, $entries['health']->severity]);
+        self::assertStringContainsString('1 running run(s) with an expired lease', $entries['health']->message);
+        self::assertContains('Native runtime', array_map(static fn(object $entry): string => $entry->title, $entries));
+
+        $widget = $this->site()->get(WidgetRegistry::class)->widgets['nrllm_runtime-agent-runs'];
+        self::assertSame(['Live: 0', 'Stale (lease expired): 1', 'Queued: 0', 'Stranded (queued, no wake-up left): 0', 'Dead-lettered: 0',
+            'Longest wait in the queue: nothing is queued'], $widget->dataProvider->getItems());
+        self::assertSame('systemInfo', $widget->configuration->tag['groupNames']);
+    }
+
+    public function testWithoutTheBackendsExtensionsTheSiteStarts(): void
+    {
+        [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:status'],
+            ['NRLLM_TYPO3_BACKEND' => 'none']);
+        self::assertSame(0, $code, $output . $errors);
     }
 
     public function testTheTextAnswer(): void
@@ -251,7 +352,7 @@ final class StatusCommandTest extends SiteTestCase
                     'deadLetters' => ['retries_exhausted' => 2, 'not_retryable' => 1, 'cancelled' => 9],
                 'expiredLeases' => 1, 'unleasedRunning' => 0, 'oldestLease' => 1, 'oldestQueuedSeconds' => 42, 'unknownQueueWait' => 0,
                     'stranded' => null, 'clockSkewMs' => 12,
-                'leaseKey' => true, 'server' => '10.11', 'isolation' => 'READ-COMMITTED', 'liveWorkers' => 2,
+                'leaseKey' => true, 'server' => '10.11', 'isolation' => 'READ-COMMITTED', 'liveWorkers' => 2, 'databaseProblem' => '',
             ],
             ['1 running run(s) with an expired lease: is nrllm:agent:reap called every minute?'],
             [['check' => 'path', 'level' => 'ok', 'text' => "Native\nruntime by extension."],

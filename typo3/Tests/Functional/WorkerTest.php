@@ -179,6 +179,7 @@ final class WorkerTest extends SiteTestCase
             ['--time-limit=x', 'The --time-limit option must be a positive integer.'],
             ['--memory-limit=lots', 'The --memory-limit option must be a size, as 256M.'],
             ['--sleep=-1', 'The --sleep option must be a number of seconds, 0 or more.'],
+            ['--drain=soon', 'The --drain option must be a number of seconds, 0 or more.'],
         ] as [$option, $message]) {
             [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:work', $option]);
             self::assertSame([2, "\n [ERROR] $message\n\n", ''], [$code, $output, $errors], $option);
@@ -186,10 +187,75 @@ final class WorkerTest extends SiteTestCase
         [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:work'], [], false);
         self::assertSame([1, ''], [$code, $output]);
         self::assertStringContainsString('[ERROR] nrllm:agent:work needs the native runtime. The PHP extension nrllm_runtime is not loaded.', $errors);
-        $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default']['port'] = 1;
-        [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:work']);
+        $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default']['password'] = 'wrong';
+        [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:work', '--time-limit=20']);
         self::assertSame([1, ''], [$code, $output]);
         self::assertStringContainsString('[ERROR] The worker ends: ', $errors);
+    }
+
+    public function testAWorkerWaitsForADatabaseThatIsDownAndReportsItOnce(): void
+    {
+        $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default']['port'] = 1;
+        [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:work', '--time-limit=2']);
+        self::assertSame(1, $code, $output);
+        self::assertSame(1, substr_count($errors, '[ERROR] The database cannot be reached; nrllm:agent:work waits for it.'), $errors);
+
+        // Down while it works: the connections are killed, and the account may not log in for two seconds.
+        $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default'] = $this->db->limited(0);
+        $first = $this->db->run(['crdate' => 1]);
+        [$process, $pipes] = $this->start(['nrllm:agent:work', '--limit=2', '--time-limit=30', '--sleep=0']);
+        self::eventually(fn(): bool => $this->db->row($first)['status'] === 'completed', 20, 'the first run');
+        $this->db->refuse();
+        $second = $this->db->run(['crdate' => 2]);
+        usleep(2000000);
+        self::assertTrue(proc_get_status($process)['running'], 'the worker waits');
+        self::assertSame('queued', $this->db->row($second)['status']);
+        $this->db->accept();
+        $output = (string)stream_get_contents($pipes[1]);
+        $errors = (string)stream_get_contents($pipes[2]);
+        self::assertSame(0, proc_close($process), $output . $errors);
+        self::assertSame('completed', $this->db->row($second)['status'], $output . $errors);
+        self::assertSame(1, substr_count($errors, '[ERROR] The database cannot be reached'), $errors);
+        self::assertSame(1, substr_count($errors, '[NOTE] The database answers again after '), $errors);
+    }
+
+    public function testARunIsNotDelayedByAnIdleConnectionThatTheServerClosed(): void
+    {
+        // The worker's first run leaves TYPO3's connection open; the server closes it before the second.
+        $first = $this->db->run(['crdate' => 1]);
+        AgentRuntime::$steps = 1;
+        $second = 0;
+        AgentRuntime::$step = function (int $uid) use ($first, &$second): void {
+            $second = $uid === $first ? $this->db->run(['crdate' => 2]) : $second;
+        };
+        AgentRuntime::$after = function (): void {
+            $this->db->killOthers();
+        };
+        $began = microtime(true);
+        [$code, $output, $errors] = Console::call($this->command('nrllm:agent:work'), ['--limit' => '2', '--time-limit' => '30']);
+        self::assertSame(0, $code, $output . $errors);
+        self::assertSame('completed', $this->db->row($second)['status']);
+        self::assertLessThan(20.0, microtime(true) - $began);
+    }
+
+    public function testAQueuedRunThatCannotBeDecryptedIsNamedWithTheRemedy(): void
+    {
+        $this->db->run(['queued_request' => 'nrv1:garbage']);
+        [$code, $output] = Console::call($this->command('nrllm:agent:work'), ['--time-limit' => '1']);
+        self::assertSame(0, $code, $output);
+        self::assertSame(1, substr_count($output, 'is still queued: its queued_request cannot be decrypted: it is malformed '
+            . '(nrllm:agent:reap --fail-unreadable ends such runs)'), $output);
+    }
+
+    public function testAWrongSettingEndsTheWorkerWithTheRemedy(): void
+    {
+        $this->db->configure(['clock' => 'databse']);
+        $uid = $this->db->run();
+        [$code, $output, $errors] = Console::call($this->command('nrllm:agent:work'), ['--time-limit' => '5']);
+        self::assertSame([1, ''], [$code, $output]);
+        self::assertStringContainsString('clock must be caller or database, not "databse"', $errors);
+        self::assertStringContainsString('Correct it in Admin Tools', $errors);
+        self::assertSame('queued', $this->db->row($uid)['status']);
     }
 
     /**

@@ -14,6 +14,9 @@ final class Database
     public readonly \PDO $pdo;
     public readonly string $name;
     private int $made = 0;
+    private ?\PDO $taken = null;
+    /** @var list<string> */
+    private array $accounts = [];
 
     public function __construct()
     {
@@ -42,6 +45,64 @@ final class Database
         }
 
         return $other;
+    }
+
+    /**
+     * Ends all connections to this database but the test's own, as a server does with idle ones.
+     */
+    public function killOthers(string $user = ''): void
+    {
+        $own = (int)$this->one('SELECT CONNECTION_ID()');
+        foreach ($this->all('SELECT ID FROM information_schema.PROCESSLIST WHERE DB = \'' . $this->name . '\' AND ID <> ' . $own
+            . ($user === '' ? '' : " AND USER = '$user'")) as $row) {
+            try {
+                $this->pdo->exec('KILL ' . (int)$row['ID']);
+            } catch (\PDOException) {
+                // Gone already.
+            }
+        }
+    }
+
+    /**
+     * Settings of an account that may have so many connections at a time (0: as many as it wants).
+     *
+     * @return array<string, mixed>
+     */
+    public function limited(int $connections): array
+    {
+        $user = 'limited_' . bin2hex(random_bytes(4));
+        $this->pdo->exec("CREATE USER '$user'@'%' IDENTIFIED BY 'x' WITH MAX_USER_CONNECTIONS $connections");
+        $this->pdo->exec("GRANT ALL ON {$this->name}.* TO '$user'@'%'");
+        $this->accounts[] = $user;
+
+        return ['user' => $user, 'password' => 'x'] + $this->connection();
+    }
+
+    /**
+     * Makes the server refuse the account that limited() made last: its connections are ended, and this test holds the only one that it
+     * may have.
+     */
+    public function refuse(): void
+    {
+        $user = $this->accounts[array_key_last($this->accounts)];
+        $this->pdo->exec("ALTER USER '$user'@'%' WITH MAX_USER_CONNECTIONS 1");
+        for ($until = microtime(true) + 5; $this->taken === null && microtime(true) < $until; usleep(1000)) {
+            $this->killOthers($user);
+            try {
+                $this->taken = new \PDO('mysql:host=127.0.0.1;port=' . self::environment('PORT'), $user, 'x');
+            } catch (\PDOException) {
+                // A connection of the account was quicker; it is ended next.
+            }
+        }
+    }
+
+    /**
+     * Ends what refuse() began.
+     */
+    public function accept(): void
+    {
+        $this->taken = null;
+        $this->pdo->exec("ALTER USER '" . $this->accounts[array_key_last($this->accounts)] . "'@'%' WITH MAX_USER_CONNECTIONS 0");
     }
 
     private static function connect(): \PDO
@@ -142,5 +203,8 @@ final class Database
     public function drop(): void
     {
         $this->pdo->exec('DROP DATABASE IF EXISTS ' . $this->name);
+        foreach ($this->accounts as $user) {
+            $this->pdo->exec("DROP USER IF EXISTS '$user'@'%'");
+        }
     }
 }

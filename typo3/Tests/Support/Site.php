@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace NrLlmRuntime\Typo3\Tests\Support;
 
 use Psr\Container\ContainerInterface;
+use Psr\EventDispatcher\EventDispatcherInterface;
 use Psr\Log\LoggerInterface;
 use Symfony\Component\Config\FileLocator;
 use Symfony\Component\Console\Attribute\AsCommand;
@@ -32,6 +33,9 @@ use TYPO3\CMS\Core\Console\CommandRegistry;
 use TYPO3\CMS\Core\Database\ConnectionPool;
 use TYPO3\CMS\Core\Messenger\DoctrineTransportFactory;
 use TYPO3\CMS\Core\Messenger\TransportLocator;
+use TYPO3\CMS\Dashboard\WidgetRegistry;
+use TYPO3\CMS\Dashboard\Widgets\WidgetConfiguration;
+use TYPO3\CMS\Reports\Registry\StatusRegistry;
 
 /**
  * A site: Symfony's real container, built and dumped as TYPO3 does it, from TYPO3's services (the few that matter), nr_llm's and ours.
@@ -97,6 +101,14 @@ final class Site
         $builder->setDefinition(MemoryLogger::class, $autowired(MemoryLogger::class)->setPublic(true));
         $builder->setAlias(LoggerInterface::class, MemoryLogger::class);
         $builder->setAlias(ContainerInterface::class, 'service_container')->setPublic(true);
+        $builder->setDefinition(Listeners::class, (new Definition(Listeners::class))
+            ->setArguments([new Reference('service_container')])->setPublic(true));
+        $builder->setAlias(EventDispatcherInterface::class, Listeners::class);
+        foreach ([StatusRegistry::class, WidgetRegistry::class] as $backend) {
+            if (class_exists($backend)) {
+                $builder->setDefinition($backend, $autowired($backend)->setPublic(true));
+            }
+        }
 
         $builder->addCompilerPass(new class implements CompilerPassInterface {
             public function process(ContainerBuilder $container): void
@@ -108,6 +120,28 @@ final class Site
                         $registry->addMethodCall('addLazyCommand', [$tag['command'], $id, $tag['description'] ?? '',
                             $tag['schedulable'] ?? true]);
                     }
+                }
+            }
+        }, PassConfig::TYPE_BEFORE_OPTIMIZATION, 0);
+        $builder->addCompilerPass(new class implements CompilerPassInterface {
+            public function process(ContainerBuilder $container): void
+            {
+                foreach ($container->findTaggedServiceIds('event.listener') as $id => $tags) {
+                    $container->findDefinition($id)->setPublic(true);
+                    foreach ($tags as $tag) {
+                        $container->getDefinition(Listeners::class)->addMethodCall('addListener', [$tag['event'], $id,
+                            $tag['method'] ?? '__invoke']);
+                    }
+                }
+                foreach ($container->findTaggedServiceIds('reports.status') as $id => $tags) {
+                    $container->getDefinition(StatusRegistry::class)->addMethodCall('add', [new Reference($id)]);
+                }
+                foreach ($container->findTaggedServiceIds('dashboard.widget') as $id => $tags) {
+                    $container->findDefinition($id)->setArgument('$configuration', new Reference(WidgetConfiguration::class));
+                    $container->setDefinition(WidgetConfiguration::class, (new Definition(WidgetConfiguration::class))
+                        ->setArguments([$tags[0]]));
+                    $container->getDefinition(WidgetRegistry::class)->addMethodCall('registerWidget', [$tags[0]['identifier'],
+                        new Reference($id)]);
                 }
             }
         }, PassConfig::TYPE_BEFORE_OPTIMIZATION, 0);

@@ -4,9 +4,11 @@ declare(strict_types=1);
 
 namespace NrLlmRuntime\Typo3\Tests\Support;
 
-use NrLlmRuntime\Typo3\Runtime\RuntimeLocator;
+use NrLlmRuntime\Typo3\Event\Events;
 use NrLlmRuntime\Typo3\Repository\LeasedAgentRunRepositoryFactory;
+use NrLlmRuntime\Typo3\Runtime\RuntimeLocator;
 use NrLlmRuntime\Typo3\Repository\LeaseKeeper;
+use NrLlmRuntime\Typo3\Repository\UnhandledRuns;
 use NrLlmRuntime\Typo3\Settings\ConnectionSettings;
 use NrLlmRuntime\Typo3\Settings\RuntimeSettings;
 use PHPUnit\Framework\TestCase;
@@ -23,12 +25,16 @@ abstract class SiteTestCase extends TestCase
 {
     protected Database $db;
     protected ?ContainerInterface $site = null;
+    /** Of the repository that repository() made last. */
+    protected UnhandledRuns $unhandled;
+    protected Listeners $listeners;
 
     protected function setUp(): void
     {
         $this->db = new Database();
         self::forgetWhatWasLogged();
         \Netresearch\NrLlm\Service\Agent\AgentRuntime::$step = null;
+        \Netresearch\NrLlm\Service\Agent\AgentRuntime::$after = null;
         \Netresearch\NrLlm\Service\Agent\AgentRuntime::$steps = 2;
         \Netresearch\NrLlm\Service\Agent\AgentRuntime::$ran = [];
     }
@@ -71,9 +77,13 @@ abstract class SiteTestCase extends TestCase
         $settings = new RuntimeSettings(new ExtensionConfiguration());
         $locator = new RuntimeLocator($connection, $settings, $log);
         $keeper = new LeaseKeeper($locator, $settings, $log);
+        $this->unhandled = new UnhandledRuns();
+        $this->listeners = new Listeners($this->site());
         $inner = $this->site()->get('Netresearch\NrLlm\Service\Tool\AgentRunRepository');
+        $factory = new LeasedAgentRunRepositoryFactory($inner, $locator, $keeper, $settings, $this->unhandled,
+            new Events($log, $this->listeners), $log);
 
-        return [(new LeasedAgentRunRepositoryFactory($inner, $locator, $keeper, $settings, $log))->create(), $keeper, $log];
+        return [$factory->create(), $keeper, $log];
     }
 
     /**

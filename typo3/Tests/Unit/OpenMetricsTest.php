@@ -17,7 +17,7 @@ final class OpenMetricsTest extends TestCase
                 'deadLetters' => ['retries_exhausted' => 4, "odd \"reason\"\\\n" => 1], 'expiredLeases' => 1,
             'unleasedRunning' => 0, 'oldestLease' => 1700000000, 'oldestQueuedSeconds' => 42, 'unknownQueueWait' => 0, 'stranded' => 2,
                 'clockSkewMs' => -1500,
-            'leaseKey' => true, 'server' => 'x', 'isolation' => 'y', 'liveWorkers' => 2,
+            'leaseKey' => true, 'server' => 'x', 'isolation' => 'y', 'liveWorkers' => 2, 'databaseProblem' => '',
         ];
         $text = OpenMetrics::render($status, false, 'extension', ['runtime' => '0.1.0', 'server' => "10.11 \"odd\"\\"]);
         self::assertStringEndsWith("# EOF\n", $text);
@@ -38,7 +38,7 @@ final class OpenMetricsTest extends TestCase
         $status = [
             'counts' => [], 'deadLetters' => [], 'expiredLeases' => 0, 'unleasedRunning' => 0, 'oldestLease' => null,
                 'oldestQueuedSeconds' => null, 'unknownQueueWait' => 0,
-            'stranded' => null, 'clockSkewMs' => null, 'leaseKey' => null, 'server' => '', 'isolation' => '', 'liveWorkers' => null,
+            'stranded' => null, 'clockSkewMs' => null, 'leaseKey' => null, 'server' => '', 'isolation' => '', 'liveWorkers' => null, 'databaseProblem' => '',
         ];
         $values = Metrics::parse(OpenMetrics::render($status, true, 'none', []));
         self::assertSame(1.0, $values['nrllm_agent_healthy{}']);

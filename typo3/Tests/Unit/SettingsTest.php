@@ -136,7 +136,8 @@ final class SettingsTest extends TestCase
             [$wrong->leaseSeconds(), $wrong->maxSilentSeconds(), $wrong->clock(), $wrong->fallback(),
             $wrong->forRuntime()['queryTimeoutMs']]);
         self::assertCount(5, $wrong->problems());
-        self::assertSame('The extension setting leaseSeconds must be a whole number from 2 to 86400; 60 is used instead.',
+        self::assertSame('The extension setting leaseSeconds must be a whole number from 2 to 86400, not "long"; 60 is used instead. Correct it '
+            . 'in Admin Tools > Settings > Extension Configuration > nrllm_runtime, or in TYPO3_CONF_VARS[EXTENSIONS][nrllm_runtime].',
             $wrong->problems()[0]);
     }
 

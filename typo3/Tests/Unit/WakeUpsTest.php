@@ -55,7 +55,10 @@ final class WakeUpsTest extends TestCase
             [[], '', WakeUps::SYNCHRONOUS, [], 'No transport is named for the message'],
             [[self::MESSAGE => 'rabbit'], '', WakeUps::BUS, ['rabbit'], '"rabbit" is not TYPO3\'s doctrine transport.'],
             [[self::MESSAGE => ['doctrine', 'rabbit']], '', WakeUps::BUS, ['doctrine', 'rabbit'], 'more than one transport'],
-            [[self::MESSAGE => 'gone'], '', WakeUps::BUS, ['gone'], 'there is no transport "gone"'],
+            [[self::MESSAGE => 'gone'], '', WakeUps::MISCONFIGURED, ['gone'],
+                'The transport "gone" (routing of nr_llm\'s message) is not registered'],
+            [[self::MESSAGE => 'doctrine'], 'gone', WakeUps::MISCONFIGURED, ['gone'], 'Registered are "'],
+            [[self::MESSAGE => ['doctrine', 'gone']], '', WakeUps::MISCONFIGURED, ['doctrine', 'gone'], '"gone"'],
         ];
         foreach ($cases as [$routing, $setting, $mode, $transports, $reason]) {
             $case = json_encode([$routing, $setting]);

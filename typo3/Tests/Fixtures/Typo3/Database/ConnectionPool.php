@@ -25,7 +25,9 @@ class ConnectionPool
         if (($settings['url'] ?? '') !== '') {
             $settings = array_merge($settings, (new DsnParser())->parse($settings['url']));
         }
-        unset($settings['url'], $settings['initCommands']);
+        // A test's way to have another DBMS by name, on the server that there is.
+        $settings['driver'] = $settings['fixtureDriver'] ?? $settings['driver'];
+        unset($settings['url'], $settings['initCommands'], $settings['fixtureDriver']);
         if (isset($settings['port'])) {
             $settings['port'] = (int)$settings['port'];
         }

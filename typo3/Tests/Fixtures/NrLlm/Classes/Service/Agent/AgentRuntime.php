@@ -17,6 +17,8 @@ final class AgentRuntime implements AgentRuntimeInterface
 
     /** @var \Closure(int, string): void|null called with the run and the identity, as a provider call would be */
     public static ?\Closure $step = null;
+    /** @var \Closure(): void|null called when a run is over */
+    public static ?\Closure $after = null;
     public static int $steps = 2;
     /** @var list<string> */
     public static array $ran = [];
@@ -41,6 +43,9 @@ final class AgentRuntime implements AgentRuntimeInterface
             }
         }
         $this->persister->finish($run->uid, 'completed', ownedBy: $identity);
+        if (self::$after !== null) {
+            (self::$after)();
+        }
 
         return new AgentRunResult('completed');
     }
