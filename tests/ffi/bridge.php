@@ -314,6 +314,15 @@ $cases = [
         same('60000', php('require ' . var_export("$folder/ffi/autoload.php", true) . '; echo NrLlmRuntime::backoffMs(1);', extensions('ffi')));
         same('60000', php('const NRLLM_RUNTIME_LIBRARY = ' . var_export($path, true) . '; require ' . var_export("$folder/ffi/autoload.php", true) . '; echo NrLlmRuntime::backoffMs(1);', extensions('ffi')));
     },
+    'a library that was cut off is refused, and does not end the process by SIGBUS' => static function (): void {
+        $whole = (string) file_get_contents((string) getenv('NRLLM_FFI_LIBRARY'));
+        foreach ([0, 10, 63, 64, 100, 4096, intdiv(strlen($whole), 2), strlen($whole) - 4096, strlen($whole) - 1] as $bytes) {
+            $path = copied(0755);
+            file_put_contents($path, substr($whole, 0, $bytes));
+            $said = refusal('const NRLLM_RUNTIME_LIBRARY = ' . var_export($path, true) . ';');
+            has($bytes < 64 ? 'cannot be loaded' : "is not whole ($bytes bytes, and its headers need", $said);
+        }
+    },
     'what is no library, or another one, is refused' => static function (): void {
         $define = static fn (string $path): string => 'const NRLLM_RUNTIME_LIBRARY = ' . var_export($path, true) . ';';
         $text = temporary() . '/text.so';

@@ -67,6 +67,7 @@ final class Library
         self::checkPhp();
         $path = self::find();
         self::checkFile($path);
+        self::checkWhole($path);
         // Asked alone: in a library of another version the functions of the whole header may be missing, or take other arguments.
         try {
             $version = FFI::cdef('uint32_t nrllm_abi_version(void);', $path)->nrllm_abi_version();
@@ -170,6 +171,34 @@ final class Library
             throw self::problemOf("$path is refused, because it belongs to the user $owner, who is neither root, nor the user of this process, nor the owner of this package");
         }
         self::checkFolders($path);
+    }
+
+    /**
+     * A library that was cut off (an upload that broke, a full disk) is mapped all the same, and the first access behind its end terminates the
+     * process by SIGBUS. Its own headers tell how long the file has to be.
+     */
+    private static function checkWhole(string $path): void
+    {
+        $size = (int) filesize($path);
+        $bytes = static fn(int $offset, int $length): string => (string) file_get_contents($path, false, null, $offset, $length);
+        $header = $bytes(0, 64);
+        if (strlen($header) < 64 || !str_starts_with($header, "\x7fELF\x02\x01")) {
+            // Not a 64-bit little-endian ELF file: the dynamic linker refuses it in its own words.
+            return;
+        }
+        ['program' => $program, 'section' => $section] = (array) unpack('Pprogram/Psection', $header, 32);
+        ['programs' => $programs, 'length' => $length, 'sections' => $sections] = (array) unpack('vsize/vprograms/vlength/vsections', $header, 54);
+        $needed = max($section + $length * $sections, $program + 56 * $programs);
+        for ($i = 0; $i < $programs && $needed <= $size; $i++) {
+            $segment = $bytes($program + 56 * $i, 56);
+            if (strlen($segment) === 56) {
+                ['offset' => $offset, 'filesize' => $filesize] = (array) unpack('Poffset/Pvirtual/Pphysical/Pfilesize', $segment, 8);
+                $needed = max($needed, $offset + $filesize);
+            }
+        }
+        if ($needed > $size) {
+            throw self::problemOf("$path is refused, because it is not whole ($size bytes, and its headers need $needed): copy it again");
+        }
     }
 
     /**
