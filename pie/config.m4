@@ -25,11 +25,12 @@ if test "$PHP_NRLLM_RUNTIME" != "no"; then
   if test "`$NRLLM_PHP_CONFIG --vernum`" -lt 80200; then
     AC_MSG_ERROR([nrllm_runtime needs PHP 8.2 or later, $NRLLM_PHP_CONFIG is of `$NRLLM_PHP_CONFIG --version`])
   fi
-  if test "$PHP_THREAD_SAFETY" = "yes"; then
-    AC_MSG_ERROR([nrllm_runtime needs a PHP without thread safety (NTS); $NRLLM_PHP_CONFIG is of a thread-safe one (ZTS)])
-  fi
   NRLLM_PHP_VERSION=`$NRLLM_PHP_CONFIG --version`
-  AC_MSG_RESULT([$NRLLM_PHP_VERSION, NTS])
+  if test "$PHP_THREAD_SAFETY" = "yes"; then
+    AC_MSG_RESULT([$NRLLM_PHP_VERSION, ZTS])
+  else
+    AC_MSG_RESULT([$NRLLM_PHP_VERSION, NTS])
+  fi
 
   dnl rustup installs where the PATH of a cron job, a container build or a login shell of another kind often does not look.
   AC_PATH_PROG([CARGO], [cargo], [no], [$PATH:${CARGO_HOME:-$HOME/.cargo}/bin:$HOME/.cargo/bin:/usr/local/cargo/bin])

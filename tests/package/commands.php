@@ -40,7 +40,7 @@ const COMMANDS = [
     '#^php --ri nrllm_runtime$#' => ['bin/suites/40-package', 'php --ri nrllm_runtime'],
 ];
 /** Documents whose shell blocks are executed as a whole, heading by heading */
-const WHOLE = ['docs/installation.md' => ['Prebuilt archive', 'From source']];
+const WHOLE = ['docs/installation.md' => ['Prebuilt archive', 'From source', 'From a working copy']];
 
 $documents = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'UPGRADING.md', ...glob('docs/*.md'), ...glob('php-*/README.md'), 'typo3/README.md'];
 $used = [];

@@ -23,7 +23,7 @@ $extension = $root['php-ext'];
 $expect('the root package is an extension for PIE', [$root['name'], $root['type']] === ['nrllm-runtime/extension', 'php-ext']);
 // PIE's rule for the name; with a hyphen it would refuse the package.
 $expect('the extension name is one that PIE takes', $extension['extension-name'] === 'nrllm_runtime' && preg_match('/^[A-Za-z][a-zA-Z0-9_]+$/', $extension['extension-name']) === 1);
-$expect('it is for PHP without thread safety only', $extension['support-nts'] === true && $extension['support-zts'] === false);
+$expect('it is for PHP with and without thread safety', $extension['support-nts'] === true && $extension['support-zts'] === true);
 $expect('it is not for Windows', $extension['os-families-exclude'] === ['windows'] && !isset($extension['os-families']));
 $expect('the build path has a config.m4', is_file("$top/{$extension['build-path']}/config.m4"));
 // PIE takes the first that works: without the source behind the prebuilt archive, a missing archive would be an error.
