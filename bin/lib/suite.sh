@@ -1,11 +1,14 @@
 # For the suites of bin/suites: counts, the closing line. Sourced after common.sh.
 #
-# A suite is an executable bin/suites/NN-name; bin/test runs them in that order, builds what they need and reads their closing line
+# A suite is an executable bin/suites/NN-name; bin/test builds what they need, runs them two at a time and reads their closing line
 #   N passed, N failed
 # Header lines that bin/test reads:
 #   # about: what it tests, in a line
 #   # needs: server module     a private database server (NRLLM_TEST_SOCKET, _HOST, _PORT, _USER, _PASSWORD, _SERVER: accounts with all
 #                              privileges), and the PHP module (NRLLM_MODULE: its path)
+#   # builds: lints tests ffi release package    what bin/test builds before the first suite, so that it is there and no suite waits for another
+#   # takes: N s               seconds on two idle cores; the longest start first
+#   # apart: REASON            it measures time: it runs while no other suite does
 #   # only: all                runs with bin/test --all, or when it is named
 #   # matrix: no               bin/matrix leaves it out: another system has no other answer
 #   # if: path                 there is such a suite only where the path exists
