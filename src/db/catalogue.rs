@@ -5,11 +5,12 @@ use std::sync::Arc;
 use mysql_async::Params;
 
 use super::execute::params;
+use super::retry::idempotent;
 use super::row::bytes;
 use super::schema::TableSchema;
 use super::session::Session;
 use crate::config::options::TableName;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, code};
 
 impl Session {
     /// Returns what a table has. Asks the server once per connection, and again after the errors 1054 and 1146.
@@ -24,6 +25,69 @@ impl Session {
         let schema = Arc::new(Box::pin(self.read_table(table)).await?);
         self.remember_table(table, &schema);
         Ok(schema)
+    }
+
+    /// Returns what a table has now. For operations that write or read columns which not every release has: a migration may add or
+    /// drop one while the process lives (rule 30). Costs a round trip.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::table`].
+    pub(crate) async fn current_table(&mut self, table: &TableName) -> Result<Arc<TableSchema>> {
+        self.forget_table(table);
+        idempotent(self, async |session| session.table(table).await).await
+    }
+
+    /// Checks that a column can hold a value as it is. ASCII fits into every column, so that the server is asked about others only.
+    ///
+    /// # Errors
+    ///
+    /// An argument error that names the argument; the errors of [`Session::table`].
+    pub(crate) async fn check_storable(
+        &mut self,
+        table: &TableName,
+        column: &str,
+        argument: &'static str,
+        value: &str,
+    ) -> Result<()> {
+        if value.is_ascii() {
+            return Ok(());
+        }
+        self.table(table).await?.check_storable(column, argument, value)
+    }
+
+    /// Returns a value with every character that the column cannot hold replaced by `?`.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Session::table`].
+    pub(crate) async fn storable(
+        &mut self,
+        table: &TableName,
+        column: &str,
+        value: &str,
+    ) -> Result<String> {
+        if value.is_ascii() {
+            return Ok(value.to_owned());
+        }
+        Ok(self.table(table).await?.storable(column, value))
+    }
+
+    /// Returns the error of a statement that met an unknown column (1054) in the words of the schema: all columns that the operation
+    /// needs and the table lacks. Any other error, and one of a column that is there again, stays as it is.
+    pub(crate) async fn explain(
+        &mut self,
+        table: &TableName,
+        columns: &[&str],
+        error: Error,
+    ) -> Error {
+        if error.code != code::BAD_FIELD {
+            return error;
+        }
+        match Box::pin(self.current_table(table)).await {
+            Ok(schema) => schema.require(columns).err().unwrap_or(error),
+            Err(_) => error,
+        }
     }
 
     async fn read_table(&mut self, table: &TableName) -> Result<TableSchema> {

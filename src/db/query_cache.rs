@@ -1,22 +1,13 @@
-//! What an operation needs to know on one connection, worked out at its first call there: that the table has the columns, and the text of
-//! its statement. A heartbeat is then the binding of its values and one round trip.
+//! The text of the statement of a hot operation, worked out at its first call on a connection. A heartbeat is then the binding of its
+//! values and one round trip.
 
 use std::sync::Arc;
 
-use super::schema::TableSchema;
 use crate::config::options::{Clock, TableName};
-
-/// The statement of one operation on one table.
-pub(crate) struct CachedQuery {
-    /// What the table has.
-    pub(crate) facts: Arc<TableSchema>,
-    /// The statement.
-    pub(crate) sql: String,
-}
 
 /// The queries of one connection, by operation, table and clock.
 #[derive(Default)]
-pub(crate) struct QueryCache(Vec<(&'static str, TableName, Clock, Arc<CachedQuery>)>);
+pub(crate) struct QueryCache(Vec<(&'static str, TableName, Clock, Arc<str>)>);
 
 impl QueryCache {
     /// Returns the query of an operation.
@@ -25,7 +16,7 @@ impl QueryCache {
         operation: &'static str,
         table: &TableName,
         clock: Clock,
-    ) -> Option<Arc<CachedQuery>> {
+    ) -> Option<Arc<str>> {
         self.0
             .iter()
             .find(|(name, of, by, _)| *name == operation && *by == clock && of == table)
@@ -38,7 +29,7 @@ impl QueryCache {
         operation: &'static str,
         table: &TableName,
         clock: Clock,
-        query: &Arc<CachedQuery>,
+        query: &Arc<str>,
     ) {
         self.0.push((operation, table.clone(), clock, Arc::clone(query)));
     }

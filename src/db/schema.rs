@@ -18,8 +18,10 @@ struct Column {
 /// The character sets whose repertoire is known here; the name of any other never enters SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Charset {
-    Utf8mb4,
-    Utf8mb3,
+    /// utf8mb4, utf16, utf32, gb18030: every character.
+    Unicode,
+    /// utf8mb3, ucs2: the first 65 536.
+    BasicPlane,
     Latin1,
     Ascii,
     Binary,
@@ -29,8 +31,8 @@ enum Charset {
 impl Charset {
     fn parse(name: &str) -> Self {
         match name.to_ascii_lowercase().as_str() {
-            "utf8mb4" => Self::Utf8mb4,
-            "utf8mb3" | "utf8" => Self::Utf8mb3,
+            "utf8mb4" | "utf16" | "utf16le" | "utf32" | "gb18030" => Self::Unicode,
+            "utf8mb3" | "utf8" | "ucs2" => Self::BasicPlane,
             "latin1" => Self::Latin1,
             "ascii" => Self::Ascii,
             "binary" => Self::Binary,
@@ -41,8 +43,8 @@ impl Charset {
     /// Can a column of this character set hold the character? For sets that are not known here, only ASCII is sure.
     fn holds(self, c: char) -> bool {
         match self {
-            Self::Utf8mb4 | Self::Binary => true,
-            Self::Utf8mb3 => (c as u32) <= 0xFFFF,
+            Self::Unicode | Self::Binary => true,
+            Self::BasicPlane => (c as u32) <= 0xFFFF,
             // The servers' latin1 is cp1252 with the five unassigned bytes kept as control characters.
             Self::Latin1 => c.is_ascii() || cp1252(c),
             Self::Ascii | Self::Other => c.is_ascii(),
@@ -119,10 +121,14 @@ impl TableSchema {
         };
         match value.chars().find(|&c| !charset.holds(c)) {
             None => Ok(()),
-            Some(c) => Err(ArgumentError::new(
-                argument,
-                format!("holds the character {:?}, which the character set of column {column} cannot hold", c),
-            )
+            Some(c) => Err(ArgumentError::new(argument, if charset == Charset::Other {
+                format!(
+                    "holds the character {c:?}, and column {column} has a character set of which only ASCII is sure to fit; use ASCII, or convert \
+                     the column to utf8mb4"
+                )
+            } else {
+                format!("holds the character {c:?}, which the character set of column {column} cannot hold")
+            })
             .into()),
         }
     }
@@ -163,9 +169,9 @@ mod tests {
         let smile = "w\u{1f600}";
         let greek = "\u{3c9}";
         for (charset, value, fits) in [
-            (Charset::Utf8mb4, smile, true),
-            (Charset::Utf8mb3, smile, false),
-            (Charset::Utf8mb3, euro, true),
+            (Charset::Unicode, smile, true),
+            (Charset::BasicPlane, smile, false),
+            (Charset::BasicPlane, euro, true),
             (Charset::Latin1, euro, true),
             (Charset::Latin1, greek, false),
             (Charset::Ascii, "\u{e9}", false),
@@ -184,8 +190,24 @@ mod tests {
     }
 
     #[test]
+    fn character_sets_of_the_servers_are_known_by_name() {
+        for (name, charset) in [
+            ("utf8mb4", Charset::Unicode),
+            ("utf16", Charset::Unicode),
+            ("utf32", Charset::Unicode),
+            ("ucs2", Charset::BasicPlane),
+            ("utf8mb3", Charset::BasicPlane),
+            ("latin2", Charset::Other),
+        ] {
+            assert_eq!(Charset::parse(name), charset, "{name}");
+        }
+        let refused = table(Charset::Other).check_storable("claimed_by", "claimedBy", "\u{fc}");
+        assert!(refused.unwrap_err().message.contains("only ASCII is sure to fit"));
+    }
+
+    #[test]
     fn missing_columns_are_named() {
-        let message = table(Charset::Utf8mb4)
+        let message = table(Charset::Unicode)
             .require(&["claimed_by", "requeue_count", "pending_effect"])
             .unwrap_err()
             .message;

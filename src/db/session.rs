@@ -111,6 +111,11 @@ impl Session {
         Ok(self.live().await?.server.clone())
     }
 
+    /// Opens the connection where there is none.
+    pub(crate) async fn connect(&mut self) -> Result<()> {
+        self.live().await.map(drop)
+    }
+
     /// How rows are locked on this server.
     pub(crate) async fn locking(&mut self) -> Result<Locking> {
         Ok(self.live().await?.server.locking)
@@ -140,6 +145,13 @@ impl Session {
     pub(super) fn remember_table(&mut self, table: &TableName, schema: &Arc<TableSchema>) {
         if let Some(live) = self.live.as_mut() {
             live.tables.push((table.clone(), Arc::clone(schema)));
+        }
+    }
+
+    /// Forgets what is known of a table.
+    pub(super) fn forget_table(&mut self, table: &TableName) {
+        if let Some(live) = self.live.as_mut() {
+            live.tables.retain(|(name, _)| name != table);
         }
     }
 

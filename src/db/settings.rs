@@ -9,7 +9,7 @@ use super::server::Limits;
 /// What does not depend on the time limits. `DEFAULT` would mean the server's default, and not the documented one.
 const PINNED: &str = "SET NAMES utf8mb4, autocommit = 1, completion_type = 0, \
     sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', \
-    sql_select_limit = 18446744073709551615, sql_big_selects = 1, sql_safe_updates = 0, sql_auto_is_null = 0, \
+    sql_select_limit = 18446744073709551615, sql_big_selects = 1, sql_auto_is_null = 0, \
     div_precision_increment = 4, group_concat_max_len = 1024";
 
 /// The isolation level: REPEATABLE READ where the server may log statements, since READ COMMITTED is refused where the binary log holds

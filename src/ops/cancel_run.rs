@@ -4,7 +4,7 @@
 //! cost kept, both payloads empty, no owner, no lease, `finished_at`, `tstamp`. At most one row is changed.
 
 use super::confirm::GuardedWrite;
-use super::sql::{Context, NOT_TERMINAL, SETTLE_COLUMNS, Sql, settle, sql, uuid_is};
+use super::sql::{Context, NOT_TERMINAL, SETTLE_COLUMNS, Sql, settle, sql, uuid_is, with_columns};
 use crate::db::Session;
 use crate::domain::status::Status;
 use crate::error::Result;
@@ -15,10 +15,7 @@ use crate::error::Result;
 ///
 /// A connection or query error.
 pub async fn cancel_run(session: &mut Session, context: Context<'_>, uuid: &str) -> Result<bool> {
-    let schema = session.table(context.table()).await?;
-    schema.require(SETTLE_COLUMNS)?;
-    schema.require(&["uuid"])?;
-    if schema.storable("uuid", uuid) != uuid {
+    if session.storable(context.table(), "uuid", uuid).await? != uuid {
         // No row can hold it.
         return Ok(false);
     }
@@ -37,5 +34,8 @@ pub async fn cancel_run(session: &mut Session, context: Context<'_>, uuid: &str)
         uuid_is(uuid),
         NOT_TERMINAL
     );
-    Ok(GuardedWrite::new(write, read_back).execute(session).await?.is_done())
+    with_columns(session, context, &[SETTLE_COLUMNS, &["uuid"]], async |session| {
+        Ok(GuardedWrite::new(write, read_back).execute(session).await?.is_done())
+    })
+    .await
 }

@@ -3,7 +3,7 @@
 //! Guard: the run's uid, and `queued`. Effect: `running`, owner, lease, `started_at`, `tstamp`.
 
 use super::confirm::GuardedWrite;
-use super::sql::{Context, bind, held_by, sql, update};
+use super::sql::{Context, bind, held_by, sql, update, with_columns};
 use crate::db::Session;
 use crate::domain::holder::Holder;
 use crate::error::Result;
@@ -22,9 +22,7 @@ pub async fn claim_queued(
     holder: Holder<'_>,
     lease_expires: i64,
 ) -> Result<bool> {
-    let schema = session.table(context.table()).await?;
-    schema.require(COLUMNS)?;
-    schema.check_storable("claimed_by", "claimedBy", holder.owner)?;
+    session.check_storable(context.table(), "claimed_by", "claimedBy", holder.owner).await?;
     let claimed = sql!(
         "status = 'running', claimed_by = {}, lease_expires = {}, started_at = {}, tstamp = {}",
         bind(holder.owner),
@@ -47,5 +45,8 @@ pub async fn claim_queued(
         bind(holder.run_uid)
     );
     let write = GuardedWrite::new(update(context, claimed, queued), read_back);
-    Ok(write.execute(session).await?.is_done())
+    with_columns(session, context, &[COLUMNS], async |session| {
+        Ok(write.execute(session).await?.is_done())
+    })
+    .await
 }

@@ -248,7 +248,7 @@ pub(super) async fn requeue(
     run_uid: u64,
     guard: &Sql,
 ) -> Result<bool> {
-    let schema = session.table(context.table()).await?;
+    let schema = session.current_table(context.table()).await?;
     schema.require(REQUEUE_COLUMNS)?;
     // Under the row's lock, so that a read/write splitter cannot answer it from a replica.
     let read = sql!(

@@ -4,7 +4,7 @@
 //! `finished_at`, `tstamp`. Fence, iterations, totals and cost stay as they were.
 
 use super::confirm::GuardedWrite;
-use super::sql::{Context, SETTLE_COLUMNS, Sql, bind, settle, sql, stale, update};
+use super::sql::{Context, SETTLE_COLUMNS, Sql, bind, settle, sql, stale, update, with_columns};
 use crate::db::Session;
 use crate::domain::status::Status;
 use crate::error::Result;
@@ -21,9 +21,9 @@ pub async fn dead_letter_stale(
     now: i64,
     reason: &str,
 ) -> Result<bool> {
-    let schema = session.table(context.table()).await?;
-    schema.require(SETTLE_COLUMNS)?;
-    schema.check_storable("termination_reason", "terminationReason", reason)?;
+    session
+        .check_storable(context.table(), "termination_reason", "terminationReason", reason)
+        .await?;
     let guard = || stale(context.bound(now));
     let failed = settle(Status::Failed, bind(reason), Sql::from("''"), context.bound_now());
     let read_back = sql!(
@@ -34,5 +34,8 @@ pub async fn dead_letter_stale(
         bind(run_uid)
     );
     let write = update(context, failed, sql!("uid = {} AND {}", bind(run_uid), guard()));
-    Ok(GuardedWrite::new(write, read_back).execute(session).await?.is_done())
+    with_columns(session, context, &[SETTLE_COLUMNS], async |session| {
+        Ok(GuardedWrite::new(write, read_back).execute(session).await?.is_done())
+    })
+    .await
 }

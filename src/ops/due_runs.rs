@@ -36,7 +36,7 @@ pub async fn due_runs(
 ) -> Result<Vec<DueRun>> {
     let now = now.unwrap_or(context.time);
     idempotent(session, async |session| {
-        let schema = session.table(context.table()).await?;
+        let schema = session.current_table(context.table()).await?;
         schema.require(DUE_COLUMNS)?;
         if now == 0 {
             return Ok(Vec::new());

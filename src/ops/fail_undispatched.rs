@@ -4,7 +4,9 @@
 //! error's class, both payloads empty, `finished_at`, `tstamp`.
 
 use super::confirm::GuardedWrite;
-use super::sql::{Context, SETTLE_COLUMNS, Sql, bind, queued_by, settle, sql, update};
+use super::sql::{
+    Context, SETTLE_COLUMNS, Sql, bind, queued_by, settle, sql, update, with_columns,
+};
 use crate::db::Session;
 use crate::domain::status::Status;
 use crate::error::Result;
@@ -23,10 +25,7 @@ pub async fn fail_undispatched(
     requeue_count: u32,
     error_class: &str,
 ) -> Result<bool> {
-    let schema = session.table(context.table()).await?;
-    schema.require(SETTLE_COLUMNS)?;
-    schema.require(&["requeue_count"])?;
-    let error_class = schema.storable("error_class", error_class);
+    let error_class = session.storable(context.table(), "error_class", error_class).await?;
     let failed = settle(
         Status::Failed,
         Sql::from("'provider_failed'"),
@@ -43,5 +42,8 @@ pub async fn fail_undispatched(
     );
     let guard = sql!("uid = {} AND {}", bind(run_uid), queued_by(requeue_count));
     let write = GuardedWrite::new(update(context, failed, guard), read_back);
-    Ok(write.execute(session).await?.is_done())
+    with_columns(session, context, &[SETTLE_COLUMNS, &["requeue_count"]], async |session| {
+        Ok(write.execute(session).await?.is_done())
+    })
+    .await
 }

@@ -3,7 +3,7 @@
 //! Guard: the run's uid, `running`, and the owner byte by byte. Effect: `lease_expires`, `tstamp`.
 
 use super::confirm::is_held;
-use super::sql::{Context, LEASE_COLUMNS, bind, owned_by, renewal, sql, update_held};
+use super::sql::{Context, LEASE_COLUMNS, bind, owned_by, renewal, sql, update_held, with_columns};
 use crate::config::options::Options;
 use crate::db::row::{flag, text};
 use crate::db::{Session, idempotent};
@@ -51,12 +51,11 @@ pub async fn beat(
     end: End,
     mut sending: impl FnMut() -> bool,
 ) -> Result<Beat> {
-    idempotent(session, async |session| {
+    let heartbeat = async |session: &mut Session| {
         // Twice: a run may be requeued and claimed again by the same owner between the write and the read.
         for _ in 0..2 {
-            let schema = session.table(&options.table).await?;
-            schema.require(LEASE_COLUMNS)?;
-            schema.check_storable("claimed_by", "claimedBy", holder.owner)?;
+            session.check_storable(&options.table, "claimed_by", "claimedBy", holder.owner).await?;
+            session.connect().await?;
             if !sending() {
                 return Ok(Beat::Withheld);
             }
@@ -82,6 +81,9 @@ pub async fn beat(
             "run {} was given away and taken again in the middle of a beat",
             holder.run_uid
         )))
+    };
+    with_columns(session, Context::now(options), &[LEASE_COLUMNS], async |session| {
+        idempotent(session, heartbeat).await
     })
     .await
 }

@@ -2,7 +2,7 @@
 //!
 //! A plain read on the session's own connection: it does not wait for a row lock, and it decides nothing (rule 2).
 
-use super::sql::{Context, bind, owned_by, sql};
+use super::sql::{Context, bind, owned_by, sql, with_columns};
 use crate::db::row::{flag, text};
 use crate::db::{Session, idempotent};
 use crate::domain::holder::Holder;
@@ -20,10 +20,8 @@ pub async fn lease_state(
     context: Context<'_>,
     holder: Holder<'_>,
 ) -> Result<LeaseState> {
-    idempotent(session, async |session| {
-        let schema = session.table(context.table()).await?;
-        schema.require(&["uid", "status", "claimed_by"])?;
-        schema.check_storable("claimed_by", "claimedBy", holder.owner)?;
+    let state = async |session: &mut Session| {
+        session.check_storable(context.table(), "claimed_by", "claimedBy", holder.owner).await?;
         let read = sql!(
             "SELECT status, {} FROM {} WHERE uid = {}",
             owned_by(holder.owner),
@@ -36,6 +34,9 @@ pub async fn lease_state(
             }
             None => Ok(LeaseState::Gone),
         }
+    };
+    with_columns(session, context, &[&["uid", "status", "claimed_by"]], async |session| {
+        idempotent(session, state).await
     })
     .await
 }

@@ -4,7 +4,9 @@
 //! Guard: the run's uid, `running`, and the owner byte by byte. Effect: `pending_effect`, `lease_expires`, `tstamp`.
 
 use super::confirm::is_held;
-use super::sql::{Context, HELD_BY, LEASE_COLUMNS, Sql, cached, renewal, sql, update};
+use super::sql::{
+    Context, HELD_BY, LEASE_COLUMNS, Sql, cached, renewal, sql, update, with_columns,
+};
 use crate::db::{Session, idempotent, params};
 use crate::domain::holder::Holder;
 use crate::error::Result;
@@ -22,15 +24,10 @@ pub async fn mark_pending_effect(
     effect: &str,
     lease_expires: i64,
 ) -> Result<bool> {
-    idempotent(session, async |session| {
-        let query = cached(session, "fence", context, |schema| {
-            schema.require(LEASE_COLUMNS)?;
-            schema.require(&["pending_effect"])?;
-            Ok(statement(context))
-        })
-        .await?;
-        query.facts.check_storable("claimed_by", "claimedBy", holder.owner)?;
-        query.facts.check_storable("pending_effect", "effect", effect)?;
+    let marking = async |session: &mut Session| {
+        session.check_storable(context.table(), "claimed_by", "claimedBy", holder.owner).await?;
+        session.check_storable(context.table(), "pending_effect", "effect", effect).await?;
+        let query = cached(session, "fence", context, || statement(context)).await?;
         let params = || {
             params![
                 effect,
@@ -40,8 +37,11 @@ pub async fn mark_pending_effect(
                 holder.owner
             ]
         };
-        let reply = session.execute_with(&query.sql, params).await?;
+        let reply = session.execute_with(&query, params).await?;
         is_held(session, context, holder, reply).await
+    };
+    with_columns(session, context, &[LEASE_COLUMNS, &["pending_effect"]], async |session| {
+        idempotent(session, marking).await
     })
     .await
 }

@@ -154,7 +154,7 @@ impl Write for Recover<'_> {
 impl Recover<'_> {
     /// Checks what has to be there before anything is written.
     async fn check(&self, session: &mut Session) -> Result<Arc<TableSchema>> {
-        let schema = session.table(self.context.table()).await?;
+        let schema = session.current_table(self.context.table()).await?;
         schema.require(REQUEUE_COLUMNS)?;
         schema.require(SETTLE_COLUMNS)?;
         schema.check_storable("claimed_by", "claimedBy", self.holder.owner)?;

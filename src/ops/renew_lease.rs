@@ -3,7 +3,9 @@
 //! Guard: the run's uid, `running`, and the owner byte by byte. Effect: `lease_expires`, `tstamp`.
 
 use super::confirm::is_held;
-use super::sql::{Context, HELD_BY, LEASE_COLUMNS, Sql, cached, renewal, sql, update};
+use super::sql::{
+    Context, HELD_BY, LEASE_COLUMNS, Sql, cached, renewal, sql, update, with_columns,
+};
 use crate::db::{Session, idempotent, params};
 use crate::domain::holder::Holder;
 use crate::error::Result;
@@ -22,13 +24,9 @@ pub async fn renew_lease(
     holder: Holder<'_>,
     lease_expires: i64,
 ) -> Result<bool> {
-    idempotent(session, async |session| {
-        let query = cached(session, "renew", context, |schema| {
-            schema.require(LEASE_COLUMNS)?;
-            Ok(statement(context))
-        })
-        .await?;
-        query.facts.check_storable("claimed_by", "claimedBy", holder.owner)?;
+    let renewal = async |session: &mut Session| {
+        session.check_storable(context.table(), "claimed_by", "claimedBy", holder.owner).await?;
+        let query = cached(session, "renew", context, || statement(context)).await?;
         let params = || {
             params![
                 context.at(lease_expires),
@@ -37,8 +35,11 @@ pub async fn renew_lease(
                 holder.owner
             ]
         };
-        let reply = session.execute_with(&query.sql, params).await?;
+        let reply = session.execute_with(&query, params).await?;
         is_held(session, context, holder, reply).await
+    };
+    with_columns(session, context, &[LEASE_COLUMNS], async |session| {
+        idempotent(session, renewal).await
     })
     .await
 }

@@ -20,7 +20,6 @@ pub async fn requeue(
     context: Context<'_>,
     holder: Holder<'_>,
 ) -> Result<bool> {
-    let schema = session.table(context.table()).await?;
-    schema.check_storable("claimed_by", "claimedBy", holder.owner)?;
+    session.check_storable(context.table(), "claimed_by", "claimedBy", holder.owner).await?;
     confirm::requeue(session, context, holder.run_uid, &held_by(holder.owner)).await
 }

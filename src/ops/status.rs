@@ -59,7 +59,7 @@ async fn read(
     now: Option<i64>,
     since: Option<i64>,
 ) -> Result<StatusReport> {
-    let schema = session.table(context.table()).await?;
+    let schema = session.current_table(context.table()).await?;
     schema.require(&[
         "uid",
         "status",

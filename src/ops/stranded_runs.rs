@@ -84,7 +84,7 @@ impl Sweep<'_> {
     /// Checks what has to be there before anything is written.
     async fn check(&self, session: &mut Session) -> Result<()> {
         idempotent(session, async |session| {
-            session.table(self.context.table()).await?.require(DUE_COLUMNS)?;
+            session.current_table(self.context.table()).await?.require(DUE_COLUMNS)?;
             match &self.request.wake_up {
                 Some(wake_up) => outbox::check(session, self.context, wake_up).await,
                 None => Ok(()),

@@ -94,7 +94,7 @@ impl Reaper<'_> {
     /// Checks what has to be there before anything is written.
     async fn check(&self, session: &mut Session) -> Result<()> {
         idempotent(session, async |session| {
-            let schema = session.table(self.context.table()).await?;
+            let schema = session.current_table(self.context.table()).await?;
             schema.require(REQUEUE_COLUMNS)?;
             schema.require(SETTLE_COLUMNS)?;
             schema.require(&["uuid"])?;

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use mysql_async::Value;
 
 use crate::db::Session;
-use crate::db::query_cache::CachedQuery;
 use crate::db::schema::TableSchema;
 use crate::domain::holder::Holder;
 use crate::domain::status::{Reason, Status};
@@ -252,28 +251,45 @@ pub(super) fn queued_with_request(
     )
 }
 
-/// The statement of an operation on one connection, made by `make` where that connection has none yet. `make` checks the columns
-/// and returns the statement, which depends on the table and on the clock alone. A heartbeat is then one round trip and the
-/// binding of its values.
+/// The statement of an operation on one connection, made by `make` where that connection has none yet. It depends on the table and
+/// on the clock alone. A heartbeat is then one round trip and the binding of its values.
 ///
 /// # Errors
 ///
-/// The error of `make`, or of reading the table's columns.
+/// A connection error.
 pub(super) async fn cached(
     session: &mut Session,
     operation: &'static str,
     context: Context<'_>,
-    make: impl FnOnce(&TableSchema) -> Result<Sql>,
-) -> Result<Arc<CachedQuery>> {
+    make: impl FnOnce() -> Sql,
+) -> Result<Arc<str>> {
     let (table, clock) = (context.table(), context.options.clock);
+    // What is known is that of an open connection.
+    session.connect().await?;
     if let Some(query) = session.queries().and_then(|known| known.find(operation, table, clock)) {
         return Ok(query);
     }
-    let schema = session.table(table).await?;
-    let sql = make(&schema)?.text().to_owned();
-    let query = Arc::new(CachedQuery { facts: schema, sql });
+    let query: Arc<str> = Arc::from(make().text());
     if let Some(known) = session.queries() {
         known.keep(operation, table, clock, &query);
     }
     Ok(query)
+}
+
+/// Runs an operation that needs these columns. Where the server does not know one of them, the error names all that are missing.
+/// Nothing is asked beforehand: what the table has is what the statement finds (rule 30).
+///
+/// # Errors
+///
+/// The error of the operation.
+pub(super) async fn with_columns<T>(
+    session: &mut Session,
+    context: Context<'_>,
+    columns: &[&[&str]],
+    operation: impl AsyncFnOnce(&mut Session) -> Result<T>,
+) -> Result<T> {
+    match operation(session).await {
+        Err(error) => Err(session.explain(context.table(), &columns.concat(), error).await),
+        done => done,
+    }
 }
