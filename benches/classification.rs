@@ -22,6 +22,10 @@ impl Throwable for Described {
     fn code(&self) -> Option<i64> {
         self.code
     }
+    fn retry_after(&self) -> Option<i64> {
+        None
+    }
+
     fn last_attempt(self) -> Option<Self> {
         self.chains.checked_sub(1).map(|chains| Self { chains, ..self })
     }

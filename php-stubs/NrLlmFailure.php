@@ -81,6 +81,16 @@ final class NrLlmFailure implements JsonSerializable, Stringable
         throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
     }
 
+    /**
+     * Returns for how many seconds the failure itself asks to wait: what its declared int property
+     * `retryAfterSeconds` holds, as in nr_llm's CircuitOpenException; null where it has none.
+     * {@see NrLlmRuntime::recoverFailure()} honours it, up to an hour.
+     */
+    public function retryAfterSeconds(): ?int
+    {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
+    }
+
     /** Returns the class, as {@see failureClass()}. */
     public function __toString(): string
     {
@@ -91,7 +101,7 @@ final class NrLlmFailure implements JsonSerializable, Stringable
      * Returns the failure as an array, for `json_encode()` and logs.
      *
      * @return array{failureClass: string, retryable: bool, tripsCircuit: bool, errorClass: string,
-     *     httpStatus: int|null}
+     *     httpStatus: int|null, retryAfterSeconds: int|null}
      */
     public function jsonSerialize(): array
     {

@@ -99,7 +99,8 @@ final class NrLlmRecovery implements JsonSerializable
      *         retryable: bool,
      *         tripsCircuit: bool,
      *         errorClass: string,
-     *         httpStatus: int|null
+     *         httpStatus: int|null,
+     *         retryAfterSeconds: int|null
      *     },
      *     requeueCount: int<0, max>|null,
      *     delayMs: int<0, max>|null,

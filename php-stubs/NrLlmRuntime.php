@@ -339,6 +339,29 @@ final class NrLlmRuntime
     }
 
     /**
+     * Gives the caller's run back to the queue without spending its retry budget: for a worker that
+     * must stop, as in a deploy. The run is due at once; `requeue_count` is unchanged.
+     *
+     * @param int $runUid the run's uid, at least 1
+     * @param string $claimedBy the owner, compared byte by byte, 1 to 64 characters
+     * @param WakeUp|null $wakeUp the wake-up, written in the same transaction and available at once.
+     *     Without it the caller notifies a worker
+     *
+     * @return bool false when the lease is lost, the write fence forbids another attempt, or no
+     *     request is stored. Nothing was written then
+     *
+     * @throws ValueError for an argument out of its range
+     * @throws NrLlmConfigurationException when a table or column is missing, or `$wakeUp` is wrong
+     * @throws NrLlmConnectionException when the server cannot be reached in time, or with `outcome
+     *     unknown` when the reply was lost and could not be read back
+     * @throws NrLlmQueryException when the server refuses a statement
+     */
+    public function handBack(int $runUid, string $claimedBy, ?array $wakeUp = null): bool
+    {
+        throw new Error('This is a stub: the extension nrllm_runtime is not loaded.');
+    }
+
+    /**
      * Reaps stale runs, oldest lease first: requeues them, or dead-letters them when the write
      * fence, a missing request or the retry budget forbids another attempt. Never waits for a live
      * worker and never blocks one. Several reapers may run at once and share the work.

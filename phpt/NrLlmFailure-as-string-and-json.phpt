@@ -17,7 +17,7 @@ bool(true)
 bool(true)
 string(11) "serverError"
 bool(true)
-array(5) {
+array(6) {
   ["failureClass"]=>
   string(11) "serverError"
   ["retryable"]=>
@@ -28,5 +28,7 @@ array(5) {
   string(62) "Netresearch\NrLlm\Provider\Exception\ProviderResponseException"
   ["httpStatus"]=>
   int(503)
+  ["retryAfterSeconds"]=>
+  NULL
 }
-{"failureClass":"unknown","retryable":false,"tripsCircuit":false,"errorClass":"Exception","httpStatus":null}
+{"failureClass":"unknown","retryable":false,"tripsCircuit":false,"errorClass":"Exception","httpStatus":null,"retryAfterSeconds":null}

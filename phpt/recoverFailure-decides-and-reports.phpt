@@ -70,4 +70,4 @@ fence unknown: requeued -, count 1, delay 30000, serverError, woken false, confi
 no request: dead_lettered not_retryable, count 0, delay -, serverError, woken false, confirmed false
 empty request: dead_lettered not_retryable, count 3, delay -, serverError, woken false, confirmed false
 lease expired, not taken: requeued -, count 1, delay 30000, serverError, woken false, confirmed false
-{"outcome":"requeued","reason":null,"failure":{"failureClass":"serverError","retryable":true,"tripsCircuit":true,"errorClass":"Netresearch\\NrLlm\\Provider\\Exception\\ProviderResponseException","httpStatus":503},"requeueCount":1,"delayMs":30000,"wokenUp":false,"confirmed":false}
+{"outcome":"requeued","reason":null,"failure":{"failureClass":"serverError","retryable":true,"tripsCircuit":true,"errorClass":"Netresearch\\NrLlm\\Provider\\Exception\\ProviderResponseException","httpStatus":503,"retryAfterSeconds":null},"requeueCount":1,"delayMs":30000,"wokenUp":false,"confirmed":false}

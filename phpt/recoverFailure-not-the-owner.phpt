@@ -39,4 +39,4 @@ echo $recovery->outcome(), ' ', $recovery->failure(), "\n", json_encode($recover
 ?>
 --EXPECT--
 lease_lost unknown
-{"outcome":"lease_lost","reason":null,"failure":{"failureClass":"unknown","retryable":false,"tripsCircuit":false,"errorClass":"Exception","httpStatus":null},"requeueCount":null,"delayMs":null,"wokenUp":false,"confirmed":false}
+{"outcome":"lease_lost","reason":null,"failure":{"failureClass":"unknown","retryable":false,"tripsCircuit":false,"errorClass":"Exception","httpStatus":null,"retryAfterSeconds":null},"requeueCount":null,"delayMs":null,"wokenUp":false,"confirmed":false}

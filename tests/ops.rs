@@ -21,6 +21,7 @@ mod ops {
     mod discarded_connection;
     mod due_runs;
     mod fail_undispatched;
+    mod hand_back;
     mod heartbeat;
     mod lease_state;
     mod lost_replies;

@@ -80,6 +80,12 @@ if (!class_exists(NrLlmFailure::class, false)) {
             return Values::of($this)['httpStatus'];
         }
 
+        /** For how many seconds the failure itself asks to wait; null when it does not. {@see NrLlmRuntime::recoverFailure()} honours it. */
+        public function retryAfterSeconds(): ?int
+        {
+            return Values::of($this)['retryAfterSeconds'];
+        }
+
         /** The class, as {@see failureClass()}. */
         public function __toString(): string
         {
@@ -89,7 +95,7 @@ if (!class_exists(NrLlmFailure::class, false)) {
         /**
          * The same as an array, for `json_encode()` and logs.
          *
-         * @return array{failureClass: string, retryable: bool, tripsCircuit: bool, errorClass: string, httpStatus: int|null}
+         * @return array{failureClass: string, retryable: bool, tripsCircuit: bool, errorClass: string, httpStatus: int|null, retryAfterSeconds: int|null}
          */
         public function jsonSerialize(): array
         {

@@ -95,7 +95,7 @@ if (!class_exists(NrLlmRecovery::class, false)) {
          * @return array{
          *     outcome: self::REQUEUED|self::DEAD_LETTERED|self::LEASE_LOST,
          *     reason: 'not_retryable'|'retries_exhausted'|null,
-         *     failure: array{failureClass: string, retryable: bool, tripsCircuit: bool, errorClass: string, httpStatus: int|null},
+         *     failure: array{failureClass: string, retryable: bool, tripsCircuit: bool, errorClass: string, httpStatus: int|null, retryAfterSeconds: int|null},
          *     requeueCount: int<0, max>|null,
          *     delayMs: int<0, max>|null,
          *     wokenUp: bool,

@@ -299,6 +299,29 @@ if (!class_exists(NrLlmRuntime::class, false)) {
         }
 
         /**
+         * Gives the caller's run back to the queue without spending its retry budget: for a worker that must stop, as in a deploy. The run is
+         * due at once; `requeue_count` is unchanged.
+         *
+         * @param positive-int $runUid the run's uid
+         * @param non-empty-string $claimedBy the owner, compared byte by byte
+         * @param WakeUp|null $wakeUp the message that wakes a worker, written in the same transaction and available at once; without it the
+         *     caller wakes one
+         *
+         * @return bool false when the lease is lost, the write fence forbids another attempt, or no request is stored; nothing was written then
+         *
+         * @throws ValueError for an argument out of its range
+         * @throws NrLlmConfigurationException when a table or column is missing, or `$wakeUp` is wrong
+         * @throws NrLlmConnectionException when the server cannot be reached in time; `outcome unknown` when the reply was lost for good
+         * @throws NrLlmQueryException when the server refuses a statement
+         */
+        public function handBack(int $runUid, string $claimedBy, ?array $wakeUp = null): bool
+        {
+            $wakeUp = $wakeUp === null ? null : Json::encode($wakeUp);
+
+            return Call::flag('nrllm_hand_back', Values::of($this)->handle(), $runUid, $claimedBy, strlen($claimedBy), $wakeUp, strlen((string) $wakeUp));
+        }
+
+        /**
          * Settles stale runs, oldest lease first: requeues them or, when the fence, a missing request or the budget forbids it, dead-letters them.
          * Never waits for, and never blocks, a live worker; several may run at once and share the work.
          *

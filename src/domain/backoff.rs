@@ -18,6 +18,9 @@ pub fn backoff_ms(requeues: u32, base_ms: u64, cap_ms: u64) -> u64 {
     (base_ms << requeues).min(cap_ms)
 }
 
+/// The longest waiting time of a failure that is honoured, in seconds (rule 36).
+pub const MAX_RETRY_AFTER_SECONDS: u64 = 3_600;
+
 /// How a run's wait is computed: base, cap and jitter, as the options of the runtime give them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Backoff {
@@ -60,6 +63,14 @@ impl Backoff {
     }
 }
 
+/// The wait in milliseconds after a failure that asks for its own waiting time: the larger of that, at most an hour, and the
+/// backoff, which has its own cap.
+#[must_use]
+pub fn delay_after_failure_ms(backoff_ms: u64, retry_after_seconds: Option<u64>) -> u64 {
+    let retry_after = retry_after_seconds.unwrap_or(0).min(MAX_RETRY_AFTER_SECONDS);
+    backoff_ms.max(retry_after * 1_000)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +97,24 @@ mod tests {
             let plain = backoff_ms(count - 1, 30_000, 600_000);
             let delay = backoff.delay_ms(b"0e12362e-cbf0-4052-a2e9-f3c849a50bc4", count);
             assert!(delay >= plain && delay <= plain + plain / 5, "{count}: {delay}");
+        }
+    }
+
+    #[test]
+    fn a_failure_waits_as_long_as_it_asks_for() {
+        let table = [
+            (30_000, None, 30_000),
+            (30_000, Some(0), 30_000),
+            (30_000, Some(29), 30_000),
+            (30_000, Some(31), 31_000),
+            (600_000, Some(90), 600_000),
+            (30_000, Some(3_600), 3_600_000),
+            (30_000, Some(3_601), 3_600_000),
+            (30_000, Some(u64::MAX), 3_600_000),
+            (7_200_000, Some(u64::MAX), 7_200_000),
+        ];
+        for (backoff, retry_after, expected) in table {
+            assert_eq!(delay_after_failure_ms(backoff, retry_after), expected, "{retry_after:?}");
         }
     }
 

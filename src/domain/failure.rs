@@ -65,6 +65,9 @@ pub trait Throwable: Sized {
     fn known_type(&self) -> Option<KnownType>;
     /// What `getCode()` returns; `None` when that is no integer.
     fn code(&self) -> Option<i64>;
+    /// For how many seconds the failure asks to wait: what a declared int property `retryAfterSeconds` holds. `None` where there is
+    /// none, or it holds no integer.
+    fn retry_after(&self) -> Option<i64>;
     /// The error of the last attempt of an exhausted fallback chain; `None` when there is none or it is not a throwable.
     fn last_attempt(self) -> Option<Self>;
 }
@@ -138,11 +141,16 @@ pub struct Classification {
     pub class: FailureClass,
     /// The HTTP status, only where the taxonomy read one and it decided.
     pub http_status: Option<u16>,
+    /// For how many seconds the failure itself asks to wait (rule 36). In a fallback chain that of the last attempt's error, else
+    /// that of the exception around it.
+    pub retry_after_seconds: Option<u64>,
 }
 
 impl Classification {
-    const fn of(class: FailureClass) -> Self {
-        Self { class, http_status: None }
+    /// The classification of a failure that carries neither an HTTP status nor a waiting time.
+    #[must_use]
+    pub const fn of(class: FailureClass) -> Self {
+        Self { class, http_status: None, retry_after_seconds: None }
     }
 }
 
@@ -155,26 +163,34 @@ pub struct Failure {
     pub error_class: String,
 }
 
-/// Classifies a throwable.
+/// Classifies a throwable by its type (rule 24), and reads its waiting time (rule 36).
 #[must_use]
 pub fn classify<T: Throwable>(throwable: T) -> Classification {
     let mut current = throwable;
+    let mut retry_after_seconds = None;
     for _ in 0..=MAX_CHAIN {
-        match current.known_type() {
-            None => return Classification::of(FailureClass::Unknown),
-            Some(KnownType::CircuitOpen) => return Classification::of(FailureClass::CircuitOpen),
+        // A negative waiting time is none.
+        let own = current.retry_after().and_then(|seconds| u64::try_from(seconds).ok());
+        retry_after_seconds = own.or(retry_after_seconds);
+        let classification = match current.known_type() {
+            None => Classification::of(FailureClass::Unknown),
+            Some(KnownType::CircuitOpen) => Classification::of(FailureClass::CircuitOpen),
             Some(KnownType::ProviderConnection | KnownType::Network) => {
-                return Classification::of(FailureClass::Connection);
+                Classification::of(FailureClass::Connection)
             }
             Some(KnownType::ProviderConfiguration) => {
-                return Classification::of(FailureClass::Configuration);
+                Classification::of(FailureClass::Configuration)
             }
-            Some(KnownType::ProviderResponse) => return by_code(current.code()),
+            Some(KnownType::ProviderResponse) => by_code(current.code()),
             Some(KnownType::FallbackChainExhausted) => match current.last_attempt() {
-                Some(next) => current = next,
-                None => return Classification::of(FailureClass::Unknown),
+                Some(next) => {
+                    current = next;
+                    continue;
+                }
+                None => Classification::of(FailureClass::Unknown),
             },
-        }
+        };
+        return Classification { retry_after_seconds, ..classification };
     }
     Classification::of(FailureClass::Unknown)
 }
@@ -188,7 +204,8 @@ fn by_code(code: Option<i64>) -> Classification {
         Some(400..=499) => FailureClass::ClientError,
         _ => return Classification::of(FailureClass::Unknown),
     };
-    Classification { class, http_status: code.and_then(|code| u16::try_from(code).ok()) }
+    let http_status = code.and_then(|code| u16::try_from(code).ok());
+    Classification { http_status, ..Classification::of(class) }
 }
 
 /// The class name as it goes into `error_class`: the part before the first NUL byte (the rest of an anonymous class is a
@@ -226,6 +243,7 @@ mod tests {
     /// A throwable described by hand; a chain holds the error of its last attempt, if any.
     enum Described {
         Of(Option<KnownType>, Option<i64>),
+        Waits(KnownType, Option<i64>, Option<Box<Described>>),
         Chain(Option<Box<Described>>),
         Cycle,
     }
@@ -234,6 +252,7 @@ mod tests {
         fn known_type(&self) -> Option<KnownType> {
             match self {
                 Self::Of(known, _) => *known,
+                Self::Waits(known, ..) => Some(*known),
                 _ => Some(KnownType::FallbackChainExhausted),
             }
         }
@@ -243,9 +262,16 @@ mod tests {
                 _ => None,
             }
         }
+        fn retry_after(&self) -> Option<i64> {
+            match self {
+                Self::Waits(_, seconds, _) => *seconds,
+                _ => None,
+            }
+        }
         fn last_attempt(self) -> Option<Self> {
             match self {
                 Self::Of(..) => None,
+                Self::Waits(.., last) => last.map(|last| *last),
                 Self::Chain(last) => last.map(|last| *last),
                 Self::Cycle => Some(Self::Cycle),
             }
@@ -311,6 +337,28 @@ mod tests {
         assert_eq!(classification.class, FailureClass::RateLimit);
         assert_eq!(classification.http_status, Some(429));
         assert_eq!(classify(Described::Chain(None)).class, FailureClass::Unknown);
+    }
+
+    #[test]
+    fn the_waiting_time_is_that_of_the_error_that_decides() {
+        use KnownType::{CircuitOpen, FallbackChainExhausted};
+        let open = |seconds| Described::Waits(CircuitOpen, seconds, None);
+        let chain =
+            |seconds, last| Described::Waits(FallbackChainExhausted, seconds, Some(Box::new(last)));
+        let table = [
+            (open(Some(90)), Some(90)),
+            (open(Some(0)), Some(0)),
+            (open(Some(-1)), None),
+            (open(Some(i64::MAX)), Some(i64::MAX as u64)),
+            (open(None), None),
+            (chain(Some(5), open(Some(90))), Some(90)),
+            (chain(Some(5), open(None)), Some(5)),
+            (chain(None, open(Some(90))), Some(90)),
+            (Described::Waits(FallbackChainExhausted, Some(7), None), Some(7)),
+        ];
+        for (described, expected) in table {
+            assert_eq!(classify(described).retry_after_seconds, expected);
+        }
     }
 
     #[test]

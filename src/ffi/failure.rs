@@ -34,6 +34,7 @@ pub enum NrllmFailureType {
 struct Told {
     known_type: Option<KnownType>,
     code: Option<i64>,
+    retry_after: Option<i64>,
 }
 
 impl Throwable for Told {
@@ -43,6 +44,10 @@ impl Throwable for Told {
 
     fn code(&self) -> Option<i64> {
         self.code
+    }
+
+    fn retry_after(&self) -> Option<i64> {
+        self.retry_after
     }
 
     fn last_attempt(self) -> Option<Self> {
@@ -55,10 +60,11 @@ impl Throwable for Told {
 ///
 /// # Safety
 ///
-/// `code` is NULL or may be read, `error_class` points to that many bytes.
+/// `code` and `retry_after_seconds` are NULL or may be read, `error_class` points to that many bytes.
 pub(super) unsafe fn told(
     failure_type: i32,
     code: *const i64,
+    retry_after_seconds: *const i64,
     error_class: *const c_char,
     error_class_length: usize,
 ) -> Result<Failure, ArgumentError> {
@@ -72,10 +78,12 @@ pub(super) unsafe fn told(
         }
     };
     // SAFETY: by this function's contract.
-    let (code, class) =
-        unsafe { (number(code), bytes("errorClass", error_class, error_class_length)?) };
+    let (code, retry_after, class) = unsafe {
+        let class = bytes("errorClass", error_class, error_class_length)?;
+        (number(code), number(retry_after_seconds), class)
+    };
     Ok(Failure {
-        classification: failure::classify(Told { known_type, code }),
+        classification: failure::classify(Told { known_type, code, retry_after }),
         error_class: failure::error_class(class),
     })
 }
@@ -115,20 +123,21 @@ pub unsafe extern "C" fn nrllm_failure_types(
     }
 }
 
-/// Classifies an error: `{"failureClass", "retryable", "tripsCircuit", "errorClass", "httpStatus"}` as JSON.
+/// Classifies an error: `{"failureClass", "retryable", "tripsCircuit", "errorClass", "httpStatus", "retryAfterSeconds"}` as JSON.
 ///
-/// `failure_type`: one of `NrllmFailureType`. `code`: the error's code, NULL where it has none that is an integer. `error_class`:
-/// the name of the error's class, any bytes; it is kept as far as the column `error_class` holds it. `failure` receives the text,
+/// `failure_type`: one of `NrllmFailureType`. `code`: the error's code, NULL where it has none that is an integer.
+/// `retry_after_seconds`: for how long the error itself asks to wait, NULL (or negative) where it does not. `error_class`: the name of the error's class, any bytes; it is kept as far as the column `error_class` holds it. `failure` receives the text,
 /// freed with `nrllm_string_free()`. Any thread may call it.
 ///
 /// # Safety
 ///
-/// `code` is NULL or may be read, `error_class` points to that many bytes; `failure` and `error` are places that may be written; each
+/// `code` and `retry_after_seconds` are NULL or may be read, `error_class` points to that many bytes; `failure` and `error` are places that may be written; each
 /// may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrllm_classify_failure(
     failure_type: i32,
     code: *const i64,
+    retry_after_seconds: *const i64,
     error_class: *const c_char,
     error_class_length: usize,
     failure: *mut *mut c_char,
@@ -141,6 +150,7 @@ pub unsafe extern "C" fn nrllm_classify_failure(
             answer.set_json(&FailureView::new(&told(
                 failure_type,
                 code,
+                retry_after_seconds,
                 error_class,
                 error_class_length,
             )?))

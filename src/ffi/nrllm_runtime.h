@@ -379,14 +379,14 @@ NrllmStatus nrllm_lease_state(const NrllmRuntime *runtime,
  * Settles the caller's run after a failure, in one guarded transaction: requeued with backoff where another attempt may help and is
  * allowed, else dead-lettered.
  *
- * `claimed_by`: the owner, 1 to 64 characters of UTF-8, compared byte by byte. `failure_type`, `code`, `error_class`: as for
- * `nrllm_classify_failure()`. `wake_up`: NULL, or a JSON object with `table`, `queue`, `body`, `headers` and `placeholder`, the message that
+ * `claimed_by`: the owner, 1 to 64 characters of UTF-8, compared byte by byte. `failure_type`, `code`,
+ * `retry_after_seconds`, `error_class`: as for `nrllm_classify_failure()`. `wake_up`: NULL, or a JSON object with `table`, `queue`, `body`, `headers` and `placeholder`, the message that
  * is written with the requeue. `recovery` receives `{"outcome", "reason", "failure", "requeueCount", "delayMs", "wokenUp", "confirmed"}` as
  * JSON, freed with `nrllm_string_free()`.
  *
  * # Safety
  *
- * `code` is NULL or may be read, the texts point to that many bytes; `recovery` and `error` are places that may be written; each may
+ * `code` and `retry_after_seconds` are NULL or may be read, the texts point to that many bytes; `recovery` and `error` are places that may be written; each may
  * be NULL.
  */
 NrllmStatus nrllm_recover_failure(const NrllmRuntime *runtime,
@@ -395,12 +395,33 @@ NrllmStatus nrllm_recover_failure(const NrllmRuntime *runtime,
                                   size_t claimed_by_length,
                                   int32_t failure_type,
                                   const int64_t *code,
+                                  const int64_t *retry_after_seconds,
                                   const char *error_class,
                                   size_t error_class_length,
                                   const char *wake_up,
                                   size_t wake_up_length,
                                   char **recovery,
                                   NrllmError **error);
+
+/**
+ * Gives the caller's own run back to the queue without spending its budget, for a worker that must stop. The run is due at once.
+ *
+ * `claimed_by`: the owner, 1 to 64 characters of UTF-8, compared byte by byte. `wake_up`: NULL, or a JSON object as for
+ * `nrllm_recover_failure()`, the message that is written in the same transaction and available at once. `handed_back` receives false
+ * when the lease is lost, the write fence forbids another attempt, or no request is stored; nothing was written then.
+ *
+ * # Safety
+ *
+ * The texts point to that many bytes; `handed_back` and `error` are places that may be written; each may be NULL.
+ */
+NrllmStatus nrllm_hand_back(const NrllmRuntime *runtime,
+                            int64_t run_uid,
+                            const char *claimed_by,
+                            size_t claimed_by_length,
+                            const char *wake_up,
+                            size_t wake_up_length,
+                            bool *handed_back,
+                            NrllmError **error);
 
 /**
  * Settles stale runs, oldest lease first: requeued or, where fence, request or budget forbid it, dead-lettered. Never waits for, and
@@ -514,19 +535,20 @@ NrllmStatus nrllm_status(const NrllmRuntime *runtime, const int64_t *now, const 
 NrllmStatus nrllm_failure_types(char **types, NrllmError **error);
 
 /**
- * Classifies an error: `{"failureClass", "retryable", "tripsCircuit", "errorClass", "httpStatus"}` as JSON.
+ * Classifies an error: `{"failureClass", "retryable", "tripsCircuit", "errorClass", "httpStatus", "retryAfterSeconds"}` as JSON.
  *
- * `failure_type`: one of `NrllmFailureType`. `code`: the error's code, NULL where it has none that is an integer. `error_class`:
- * the name of the error's class, any bytes; it is kept as far as the column `error_class` holds it. `failure` receives the text,
+ * `failure_type`: one of `NrllmFailureType`. `code`: the error's code, NULL where it has none that is an integer.
+ * `retry_after_seconds`: for how long the error itself asks to wait, NULL (or negative) where it does not. `error_class`: the name of the error's class, any bytes; it is kept as far as the column `error_class` holds it. `failure` receives the text,
  * freed with `nrllm_string_free()`. Any thread may call it.
  *
  * # Safety
  *
- * `code` is NULL or may be read, `error_class` points to that many bytes; `failure` and `error` are places that may be written; each
+ * `code` and `retry_after_seconds` are NULL or may be read, `error_class` points to that many bytes; `failure` and `error` are places that may be written; each
  * may be NULL.
  */
 NrllmStatus nrllm_classify_failure(int32_t failure_type,
                                    const int64_t *code,
+                                   const int64_t *retry_after_seconds,
                                    const char *error_class,
                                    size_t error_class_length,
                                    char **failure,

@@ -23,8 +23,8 @@ use crate::error::Result;
 use crate::ops::reap;
 use crate::ops::sql::Context;
 use crate::ops::{
-    cancel_run, claim_queued, dead_letter_stale, due_runs, fail_undispatched, lease_state,
-    mark_pending_effect, recover_failure, renew_lease, requeue, requeue_stale, status,
+    cancel_run, claim_queued, dead_letter_stale, due_runs, fail_undispatched, hand_back,
+    lease_state, mark_pending_effect, recover_failure, renew_lease, requeue, requeue_stale, status,
     stranded_runs,
 };
 use crate::process::sessions::{self, Key};
@@ -409,14 +409,14 @@ pub unsafe extern "C" fn nrllm_lease_state(
 /// Settles the caller's run after a failure, in one guarded transaction: requeued with backoff where another attempt may help and is
 /// allowed, else dead-lettered.
 ///
-/// `claimed_by`: the owner, 1 to 64 characters of UTF-8, compared byte by byte. `failure_type`, `code`, `error_class`: as for
-/// `nrllm_classify_failure()`. `wake_up`: NULL, or a JSON object with `table`, `queue`, `body`, `headers` and `placeholder`, the message that
+/// `claimed_by`: the owner, 1 to 64 characters of UTF-8, compared byte by byte. `failure_type`, `code`,
+/// `retry_after_seconds`, `error_class`: as for `nrllm_classify_failure()`. `wake_up`: NULL, or a JSON object with `table`, `queue`, `body`, `headers` and `placeholder`, the message that
 /// is written with the requeue. `recovery` receives `{"outcome", "reason", "failure", "requeueCount", "delayMs", "wokenUp", "confirmed"}` as
 /// JSON, freed with `nrllm_string_free()`.
 ///
 /// # Safety
 ///
-/// `code` is NULL or may be read, the texts point to that many bytes; `recovery` and `error` are places that may be written; each may
+/// `code` and `retry_after_seconds` are NULL or may be read, the texts point to that many bytes; `recovery` and `error` are places that may be written; each may
 /// be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrllm_recover_failure(
@@ -426,6 +426,7 @@ pub unsafe extern "C" fn nrllm_recover_failure(
     claimed_by_length: usize,
     failure_type: i32,
     code: *const i64,
+    retry_after_seconds: *const i64,
     error_class: *const c_char,
     error_class_length: usize,
     wake_up: *const c_char,
@@ -441,7 +442,8 @@ pub unsafe extern "C" fn nrllm_recover_failure(
             let holder =
                 Holder::parse(run_uid, bytes("claimedBy", claimed_by, claimed_by_length)?)?;
             let wake_up = self::wake_up(wake_up, wake_up_length)?;
-            let failure = told(failure_type, code, error_class, error_class_length)?;
+            let failure =
+                told(failure_type, code, retry_after_seconds, error_class, error_class_length)?;
             let operation = async |session: &mut Session, context: Context<'_>| {
                 recover_failure::recover_failure(
                     session,
@@ -454,6 +456,42 @@ pub unsafe extern "C" fn nrllm_recover_failure(
             };
             let recovery = runtime.call(operation)?;
             answer.set_json(&RecoveryView::new(&recovery, &failure))?;
+            Ok(())
+        })
+    }
+}
+
+/// Gives the caller's own run back to the queue without spending its budget, for a worker that must stop. The run is due at once.
+///
+/// `claimed_by`: the owner, 1 to 64 characters of UTF-8, compared byte by byte. `wake_up`: NULL, or a JSON object as for
+/// `nrllm_recover_failure()`, the message that is written in the same transaction and available at once. `handed_back` receives false
+/// when the lease is lost, the write fence forbids another attempt, or no request is stored; nothing was written then.
+///
+/// # Safety
+///
+/// The texts point to that many bytes; `handed_back` and `error` are places that may be written; each may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nrllm_hand_back(
+    runtime: *const NrllmRuntime,
+    run_uid: i64,
+    claimed_by: *const c_char,
+    claimed_by_length: usize,
+    wake_up: *const c_char,
+    wake_up_length: usize,
+    handed_back: *mut bool,
+    error: *mut *mut NrllmError,
+) -> NrllmStatus {
+    // SAFETY: by this function's contract.
+    unsafe {
+        guard(error, || {
+            let answer = Out::new("handed_back", handed_back, false)?;
+            let runtime = self::runtime(runtime)?;
+            let holder =
+                Holder::parse(run_uid, bytes("claimedBy", claimed_by, claimed_by_length)?)?;
+            let wake_up = self::wake_up(wake_up, wake_up_length)?;
+            answer.set(runtime.call(async |session, context| {
+                hand_back::hand_back(session, context, holder, wake_up.as_ref()).await
+            })?);
             Ok(())
         })
     }

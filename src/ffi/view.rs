@@ -25,6 +25,7 @@ pub(super) struct FailureView<'a> {
     trips_circuit: bool,
     error_class: &'a str,
     http_status: Option<u16>,
+    retry_after_seconds: Option<i64>,
 }
 
 impl<'a> FailureView<'a> {
@@ -36,6 +37,7 @@ impl<'a> FailureView<'a> {
             trips_circuit: class.trips_circuit(),
             error_class: &failure.error_class,
             http_status: failure.classification.http_status,
+            retry_after_seconds: failure.classification.retry_after_seconds.map(int),
         }
     }
 }

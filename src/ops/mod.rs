@@ -11,6 +11,7 @@ mod confirm;
 pub mod dead_letter_stale;
 pub mod due_runs;
 pub mod fail_undispatched;
+pub mod hand_back;
 pub mod heartbeat;
 pub mod lease_state;
 pub mod mark_pending_effect;

@@ -2,6 +2,10 @@
 //!
 //! Guard: the caller holds the run. Requeue needs the run's uid, `running` and the owner byte by byte; dead-letter the uid, not
 //! terminal, and the owner. The row is locked first, so the decision and the write see the same facts.
+//!
+//! A failure that asks for its own waiting time (rule 36) waits for the larger of it and the backoff. The wake-up says so, and so
+//! does the row where the column `queued_at` exists: it is written as much later as the failure waits beyond the backoff.
+//! Without that column the row cannot hold it: a worker that picks runs from the table honours the backoff alone then.
 
 use std::sync::Arc;
 
@@ -15,10 +19,12 @@ use crate::config::requests::{WakeUp, fits};
 use crate::db::row::{bytes, count, flag, text};
 use crate::db::schema::TableSchema;
 use crate::db::{Session, idempotent};
+use crate::domain::backoff::delay_after_failure_ms;
 use crate::domain::decision::{self, Decision, Facts};
 use crate::domain::failure::Failure;
 use crate::domain::holder::Holder;
 use crate::domain::status::{Reason, Status};
+use crate::domain::validate::MAX_U32;
 use crate::error::{Error, Result};
 
 /// What became of a failed run.
@@ -48,7 +54,8 @@ pub enum Recovery {
     LeaseLost,
 }
 
-/// Recovers a failed run that the caller holds: requeues it with backoff, or dead-letters it.
+/// Recovers a failed run that the caller holds: requeues it with backoff, or at the failure's own waiting time if that is longer;
+/// or dead-letters it.
 ///
 /// # Errors
 ///
@@ -247,11 +254,18 @@ impl Recover<'_> {
                 locked.uuid.escape_debug()
             )));
         }
-        let guard = sql!("uid = {} AND status = 'running'", bind(uid));
-        let write = update(self.context, sql::requeue(schema, self.context.bound_now()), guard);
-        confirm::matched(write.execute(session).await?)?;
         let requeue_count = locked.requeue_count.saturating_add(1);
-        let delay_ms = self.context.options.backoff.delay_ms(locked.uuid.as_bytes(), requeue_count);
+        let backoff_ms =
+            self.context.options.backoff.delay_ms(locked.uuid.as_bytes(), requeue_count);
+        let retry_after = self.failure.classification.retry_after_seconds;
+        let delay_ms = delay_after_failure_ms(backoff_ms, retry_after);
+        // What the failure waits beyond the backoff: the backoff counts from then, so that `dueRuns` and the sweep honour it too.
+        let later = i64::try_from((delay_ms - backoff_ms).div_ceil(1_000)).unwrap_or(0);
+        let queued_at = self.context.bound(self.context.time.saturating_add(later).min(MAX_U32));
+        let requeued = sql::requeue_since(schema, &self.context.bound_now(), &queued_at);
+        let guard = sql!("uid = {} AND status = 'running'", bind(uid));
+        let write = update(self.context, requeued, guard);
+        confirm::matched(write.execute(session).await?)?;
         let written = match self.wake_up {
             Some(wake_up) => {
                 let available = Available::AfterRequeue(delay_ms);

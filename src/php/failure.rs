@@ -6,7 +6,7 @@ use ext_php_rs::prelude::*;
 use ext_php_rs::types::ZendHashTable;
 use ext_php_rs::zend::ClassEntry;
 
-use super::convert::Builder;
+use super::convert::{Builder, int};
 use crate::domain::failure::{Failure, FailureClass};
 
 unsafe extern "C" {
@@ -38,12 +38,13 @@ impl NrLlmFailure {
     }
 
     pub(super) fn to_array(&self) -> PhpResult<ZBox<ZendHashTable>> {
-        Ok(Builder::with_capacity(5)
+        Ok(Builder::with_capacity(6)
             .set("failureClass", self.class().as_str())?
             .set("retryable", self.class().is_retryable())?
             .set("tripsCircuit", self.class().trips_circuit())?
             .set("errorClass", self.failure.error_class.as_str())?
             .set("httpStatus", self.failure.classification.http_status)?
+            .set("retryAfterSeconds", self.retry_after_seconds())?
             .finish())
     }
 }
@@ -90,6 +91,11 @@ impl NrLlmFailure {
     /// The HTTP status, only where the taxonomy read one and it decided.
     fn http_status(&self) -> Option<i64> {
         self.failure.classification.http_status.map(i64::from)
+    }
+
+    /// For how many seconds the failure itself asks to wait; null where it does not.
+    fn retry_after_seconds(&self) -> Option<i64> {
+        self.failure.classification.retry_after_seconds.map(int)
     }
 
     /// The failure class.

@@ -30,8 +30,8 @@ use crate::keeper::thread as keeper;
 use crate::ops::reap;
 use crate::ops::sql::Context;
 use crate::ops::{
-    cancel_run, claim_queued, dead_letter_stale, due_runs, fail_undispatched, lease_state,
-    mark_pending_effect, recover_failure, renew_lease, requeue, requeue_stale, status,
+    cancel_run, claim_queued, dead_letter_stale, due_runs, fail_undispatched, hand_back,
+    lease_state, mark_pending_effect, recover_failure, renew_lease, requeue, requeue_stale, status,
     stranded_runs,
 };
 use crate::process::owner_name;
@@ -196,6 +196,16 @@ impl NrLlmRuntime {
                 .await
         })?;
         Ok(NrLlmRecovery::new(recovery, failure))
+    }
+
+    /// Gives the holder's run back to the queue without spending its budget. False: the lease is lost, or another attempt is
+    /// forbidden or impossible.
+    fn hand_back(&self, runUid: i64, claimedBy: Text, wakeUp: Option<Array>) -> PhpResult<bool> {
+        let holder = Holder::parse(runUid, claimedBy.0)?;
+        let wake_up = wakeUp.map(|template| convert::wake_up(&template.entries())).transpose()?;
+        self.call(async |session, context| {
+            hand_back::hand_back(session, context, holder, wake_up.as_ref()).await
+        })
     }
 
     /// Handles stale runs.

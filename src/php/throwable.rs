@@ -93,6 +93,10 @@ impl Throwable for Object {
         property(self.object()?, "code")?.long()
     }
 
+    fn retry_after(&self) -> Option<i64> {
+        declared_property(self.object()?, "retryAfterSeconds")?.long()
+    }
+
     fn last_attempt(self) -> Option<Self> {
         let errors = call_public(self.object()?, "getattempterrors")?;
         let list = errors.dereference().array()?;
@@ -126,12 +130,7 @@ fn is_list(array: &ZendHashTable) -> bool {
 /// class above. `None` for one that is static, or that has no slot: a virtual one (PHP 8.4) is nothing but its hooks, which are user code.
 fn property<'a>(object: &'a ZendObject, name: &str) -> Option<&'a Zval> {
     let class = object.get_class_entry();
-    // SAFETY: the table maps names to property infos, which live as long as the class; it has those of the classes above too.
-    let declared = unsafe {
-        zend_hash_str_find(&raw const class.properties_info, name.as_ptr().cast(), name.len())
-            .as_ref()
-            .and_then(|found| found.value.ptr.cast::<zend_property_info>().as_ref())
-    };
+    let declared = declaration(class, name);
     let hidden =
         declared.is_some_and(|info| info.flags & ZEND_ACC_PRIVATE != 0 && !ptr::eq(info.ce, class));
     if (declared.is_none() || hidden)
@@ -139,7 +138,27 @@ fn property<'a>(object: &'a ZendObject, name: &str) -> Option<&'a Zval> {
     {
         return Some(value);
     }
-    let info = declared?;
+    slot(object, declared?)
+}
+
+/// A property that a class of the object declares, whatever its visibility. `None` for one that is static, or that has no slot.
+fn declared_property<'a>(object: &'a ZendObject, name: &str) -> Option<&'a Zval> {
+    slot(object, declaration(object.get_class_entry(), name)?)
+}
+
+/// The declaration of a property by the class or by one above it.
+fn declaration<'a>(class: &'a ClassEntry, name: &str) -> Option<&'a zend_property_info> {
+    // SAFETY: the table maps names to property infos, which live as long as the class; it has those of the classes above too.
+    unsafe {
+        zend_hash_str_find(&raw const class.properties_info, name.as_ptr().cast(), name.len())
+            .as_ref()
+            .and_then(|found| found.value.ptr.cast::<zend_property_info>().as_ref())
+    }
+}
+
+/// The value of a declared property, where it has a slot.
+fn slot<'a>(object: &'a ZendObject, info: &zend_property_info) -> Option<&'a Zval> {
+    let class = object.get_class_entry();
     let offset = usize::try_from(info.offset).ok()?;
     let place =
         offset.checked_sub(std::mem::offset_of!(ZendObject, properties_table))? / size_of::<Zval>();

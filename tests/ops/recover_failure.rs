@@ -1,14 +1,17 @@
 //! `recoverFailure()`: the decision after a failure with every column compared, and what is stored
 //! of the error (rule 27).
 
-use nrllm_runtime::domain::failure::FailureClass;
+use nrllm_runtime::domain::failure::{Classification, Failure, FailureClass};
+use nrllm_runtime::domain::holder::Holder;
 use nrllm_runtime::domain::status::Reason;
-use nrllm_runtime::ops::recover_failure::Recovery;
+use nrllm_runtime::ops::due_runs;
+use nrllm_runtime::ops::recover_failure::{self, Recovery};
 
 use crate::support::database::{Database, Run, Shape, assert_row, changed};
 use crate::support::harness::{Harness, LEASE, NOW, OWNER};
 use crate::support::legacy_php_worker::LegacyPhpWorker;
 use crate::support::proxy::{Fault, Proxy, When};
+use crate::support::wake_up::template;
 
 const ERROR: &str = "Vendor\\Provider\\TimeoutException";
 
@@ -166,6 +169,55 @@ fn reap_between_failure_and_recovery_wins() {
     });
     assert_eq!(recovery, Recovery::LeaseLost);
     assert_eq!(database.get(uid, "requeue_count"), "1", "counted once");
+}
+
+#[test]
+fn p36_a_failure_s_own_waiting_time_delays_wake_up_and_row() {
+    // Requeued so often before, waiting time of the failure, expected delay: 30 s and 120 s are the backoffs.
+    for (requeues, retry_after, delay) in [
+        (0, None, 30),
+        (0, Some(10), 30),
+        (0, Some(90), 90),
+        (2, Some(90), 120),
+        (2, Some(121), 121),
+        (0, Some(3_600), 3_600),
+        (0, Some(7_200), 3_600),
+        (0, Some(u64::MAX), 3_600),
+    ] {
+        let case = format!("{requeues} requeues, {retry_after:?}");
+        let mut database = Database::with(&Shape::default().queued_at());
+        let uid = database.insert(&Run::running(OWNER, LEASE).requeued(requeues));
+        let mut harness = Harness::on(&database);
+        let classification = Classification {
+            retry_after_seconds: retry_after,
+            ..Classification::of(FailureClass::CircuitOpen)
+        };
+        let failure = Failure { classification, error_class: ERROR.to_owned() };
+        let holder = Holder { run_uid: uid as u64, owner: OWNER };
+        let recovery = harness.run(async |session, context| {
+            let wake_up = template();
+            let wake_up = Some(&wake_up);
+            recover_failure::recover_failure(session, context, holder, &failure, wake_up).await
+        });
+        let Recovery::Requeued { delay_ms, woken_up: true, .. } = recovery.unwrap() else {
+            panic!("{case}: not requeued")
+        };
+        assert_eq!(delay_ms, delay * 1_000, "{case}");
+        let sql =
+            "SELECT TIMESTAMPDIFF(SECOND, created_at, available_at) FROM sys_messenger_messages";
+        assert_eq!(database.client().number(sql), delay as i64, "{case}: the wake-up");
+        assert_eq!(database.get(uid, "tstamp"), NOW.to_string(), "{case}");
+        let mut due = |now| {
+            harness
+                .run(async |session, context| {
+                    due_runs::due_runs(session, context, 10, Some(now)).await
+                })
+                .unwrap()
+                .len()
+        };
+        let at = NOW + delay as i64;
+        assert_eq!((due(at - 1), due(at)), (0, 1), "{case}: dueRuns");
+    }
 }
 
 #[test]

@@ -361,6 +361,24 @@ fn requeue() {
 }
 
 #[test]
+fn hand_back() {
+    let call = |wake_up: Option<WakeUp>| {
+        move |harness: &mut Harness| ignore(harness.hand_back(1, OWNER, wake_up.as_ref()).unwrap())
+    };
+    let (plain, waking) = (call(None), call(Some(wake_up())));
+    check(
+        "hand_back",
+        &[
+            scenario("plain", vec![held()], &plain),
+            scenario("with queued_at and a wake-up", vec![held().requeued(1)], &waking).queued_at(),
+            scenario("commit lost", vec![held()], &plain).event(Event::ReplyLost("COMMIT")),
+            scenario("commit never sent", vec![held()], &plain).event(Event::RequestLost("COMMIT")),
+            scenario("the guard does not match", vec![Run::queued()], &plain),
+        ],
+    );
+}
+
+#[test]
 fn requeue_stale() {
     let call = |harness: &mut Harness| ignore(harness.requeue_stale(1, NOW).unwrap());
     check("requeue_stale", &of_one_write(&[stale()], "UPDATE `", &call));
@@ -426,7 +444,7 @@ fn keep_lease() {
 fn recover_failure() {
     let call = |class: FailureClass, wake_up: Option<WakeUp>| {
         move |harness: &mut Harness| {
-            let classification = Classification { class, http_status: None };
+            let classification = Classification::of(class);
             let failure = Failure { classification, error_class: "RuntimeException".to_owned() };
             let wake_up = wake_up.as_ref();
             ignore(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nrllm_runtime::config::connection::{ConnectionSettings, Defaults};
 use nrllm_runtime::config::options::Options;
-use nrllm_runtime::config::requests::ReapRequest;
+use nrllm_runtime::config::requests::{ReapRequest, WakeUp};
 use nrllm_runtime::config::value::{Input, Key};
 use nrllm_runtime::db::Session;
 use nrllm_runtime::domain::failure::{Classification, Failure, FailureClass};
@@ -16,7 +16,7 @@ use nrllm_runtime::ops::reap::{self, Entry, Report};
 use nrllm_runtime::ops::recover_failure::{self, Recovery};
 use nrllm_runtime::ops::sql::Context;
 use nrllm_runtime::ops::{
-    cancel_run, claim_queued, dead_letter_stale, fail_undispatched, lease_state,
+    cancel_run, claim_queued, dead_letter_stale, fail_undispatched, hand_back, lease_state,
     mark_pending_effect, renew_lease, requeue, requeue_stale,
 };
 use tokio::runtime::{Builder, Runtime};
@@ -130,6 +130,13 @@ impl Harness {
         self.run(async |session, context| requeue::requeue(session, context, holder).await)
     }
 
+    pub fn hand_back(&mut self, uid: i64, owner: &str, wake_up: Option<&WakeUp>) -> Result<bool> {
+        let holder = Holder { run_uid: validate::run_uid(uid)?, owner };
+        self.run(async |session, context| {
+            hand_back::hand_back(session, context, holder, wake_up).await
+        })
+    }
+
     pub fn requeue_stale(&mut self, uid: i64, now: i64) -> Result<bool> {
         let uid = validate::run_uid(uid)?;
         self.run(async |session, context| {
@@ -169,7 +176,7 @@ impl Harness {
     ) -> Result<Recovery> {
         let holder = Holder { run_uid: validate::run_uid(uid)?, owner };
         let failure = Failure {
-            classification: Classification { class, http_status: None },
+            classification: Classification::of(class),
             error_class: error_class.to_owned(),
         };
         self.run(async |session, context| {

@@ -25,7 +25,10 @@ pub struct Operation {
 impl Operation {
     /// The command that makes its effect stand: where it is a transaction the commit, else the write.
     pub fn write(&self) -> When {
-        let start = if self.name.starts_with("reap") || self.name.starts_with("recover") {
+        let start = if self.name.starts_with("reap")
+            || self.name.starts_with("recover")
+            || self.name == "handBack"
+        {
             "COMMIT"
         } else {
             "UPDATE "
@@ -82,6 +85,14 @@ pub fn operations() -> Vec<Operation> {
             call: |harness, uid, _| harness.requeue(uid, OWNER),
             effect: |database, uid| {
                 database.get(uid, "status") == "queued" && database.get(uid, "requeue_count") == "1"
+            },
+        },
+        Operation {
+            name: "handBack",
+            run: held,
+            call: |harness, uid, _| harness.hand_back(uid, OWNER, None),
+            effect: |database, uid| {
+                database.get(uid, "status") == "queued" && database.get(uid, "requeue_count") == "0"
             },
         },
         Operation {

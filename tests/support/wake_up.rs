@@ -70,7 +70,7 @@ pub fn recover_waking(
 ) -> Result<Recovery> {
     let holder = Holder { run_uid: validate::run_uid(uid)?, owner: OWNER };
     let failure = Failure {
-        classification: Classification { class: FailureClass::Connection, http_status: None },
+        classification: Classification::of(FailureClass::Connection),
         error_class: "E".to_owned(),
     };
     harness.run(async |session, context| {

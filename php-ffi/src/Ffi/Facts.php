@@ -20,36 +20,39 @@ final class Facts
     private static ?array $taxonomy = null;
 
     /**
-     * The arguments failure_type, code, error_class and its length, as the library takes them.
+     * The arguments failure_type, code, retry_after_seconds, error_class and its length, as the library takes them.
      *
-     * @return array{int, ?CData, string, int}
+     * @return array{int, ?CData, ?CData, string, int}
      */
     public static function of(Throwable $error): array
     {
         $class = $error::class;
-        [$type, $code] = self::gather($error);
+        [$type, $code, $retryAfter] = self::gather($error);
 
-        return [$type, Call::optional($code), $class, strlen($class)];
+        return [$type, Call::optional($code), Call::optional($retryAfter), $class, strlen($class)];
     }
 
-    /** @return array{int, ?int} */
+    /** @return array{int, ?int, ?int} */
     private static function gather(Throwable $error): array
     {
         $taxonomy = self::$taxonomy ??= Call::json('nrllm_failure_types');
         ['types' => $types, 'fallbackChain' => $chain, 'maxChain' => $limit] = $taxonomy;
+        $retryAfter = null;
         for ($followed = 0; $followed <= $limit; $followed++) {
+            // The waiting time of the error that decides; else that of the nearest exception around it.
+            $retryAfter = self::retryAfter($error) ?? $retryAfter;
             $type = self::type($error, $types);
             if ($type !== $chain) {
-                return [$type, self::code($error)];
+                return [$type, self::code($error), $retryAfter];
             }
             $last = self::lastAttempt($error);
             if ($last === null) {
-                break;
+                return [$chain, null, $retryAfter];
             }
             $error = $last;
         }
 
-        return [$chain, null];
+        return [$chain, null, null];
     }
 
     /** @param list<class-string> $types */
@@ -72,6 +75,30 @@ final class Facts
         $code = $properties["\0*\0code"] ?? $properties['code'] ?? null;
 
         return is_int($code) ? $code : null;
+    }
+
+    /**
+     * What a declared int property `retryAfterSeconds` holds, read without a hook and without __get(). A negative waiting time is none.
+     */
+    private static function retryAfter(Throwable $error): ?int
+    {
+        for ($class = $error::class; $class !== false; $class = get_parent_class($class)) {
+            if (property_exists($class, 'retryAfterSeconds')) {
+                $property = new \ReflectionProperty($class, 'retryAfterSeconds');
+                $declaring = $property->getDeclaringClass()->name;
+                $key = match (true) {
+                    $property->isStatic() => null,
+                    $property->isPrivate() => "\0$declaring\0retryAfterSeconds",
+                    $property->isProtected() => "\0*\0retryAfterSeconds",
+                    default => 'retryAfterSeconds',
+                };
+                $value = $key === null ? null : (get_mangled_object_vars($error)[$key] ?? null);
+
+                return is_int($value) && $value >= 0 ? $value : null;
+            }
+        }
+
+        return null;
     }
 
     private static function lastAttempt(Throwable $error): ?Throwable

@@ -116,14 +116,23 @@ pub(super) fn renewal(lease_expires: Sql, now: Sql) -> Sql {
     sql!("lease_expires = {}, tstamp = {}", lease_expires, now)
 }
 
-/// Back on the queue: no owner, no lease, no fence, and one requeue more. `SET` is evaluated left to right, so nothing behind
-/// the counter reads it (rule 10).
+/// Back on the queue, with one requeue more. `SET` is evaluated left to right, so nothing behind the counter reads it (rule 10).
 pub(super) fn requeue(schema: &TableSchema, now: Sql) -> Sql {
+    requeue_since(schema, &now, &now)
+}
+
+/// As [`requeue`], where `queued_at` is the time from which the backoff counts.
+pub(super) fn requeue_since(schema: &TableSchema, now: &Sql, queued_at: &Sql) -> Sql {
+    sql!("{}, requeue_count = requeue_count + 1", back_on_queue(schema, now, queued_at))
+}
+
+/// Back on the queue with the counter unchanged: no owner, no lease, no fence. `queued_at` is the time from which the backoff
+/// counts, where that column exists.
+pub(super) fn back_on_queue(schema: &TableSchema, now: &Sql, queued_at: &Sql) -> Sql {
     let queued_at =
-        if schema.has("queued_at") { sql!(", queued_at = {}", &now) } else { Sql::from("") };
+        if schema.has("queued_at") { sql!(", queued_at = {}", queued_at) } else { Sql::from("") };
     sql!(
-        "status = 'queued', claimed_by = '', lease_expires = 0, pending_effect = '', tstamp = {}{}, \
-         requeue_count = requeue_count + 1",
+        "status = 'queued', claimed_by = '', lease_expires = 0, pending_effect = '', tstamp = {}{}",
         now,
         queued_at
     )

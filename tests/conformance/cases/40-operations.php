@@ -11,6 +11,7 @@ $calls = [
     'renewLease' => static fn (int $uid) => $runtime->renewLease(runUid: $uid, claimedBy: 'worker:a', leaseExpires: 2000000000),
     'markPendingEffect' => static fn (int $uid) => $runtime->markPendingEffect(runUid: $uid, claimedBy: 'worker:a', effect: 'idempotent_write', leaseExpires: 2000000000),
     'requeue' => static fn (int $uid) => $runtime->requeue(runUid: $uid, claimedBy: 'worker:a'),
+    'handBack' => static fn (int $uid) => $runtime->handBack(runUid: $uid, claimedBy: 'worker:a', wakeUp: null),
     'requeueStale' => static fn (int $uid) => $runtime->requeueStale(runUid: $uid, now: 1000),
     'deadLetterStale' => static fn (int $uid) => $runtime->deadLetterStale(runUid: $uid, now: 1000, terminationReason: 'retries_exhausted'),
     'leaseState' => static fn (int $uid) => $runtime->leaseState(runUid: $uid, claimedBy: 'worker:a'),

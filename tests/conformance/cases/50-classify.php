@@ -39,6 +39,13 @@ final class PublicCode extends P\ProviderResponseException
     {
     }
 }
+final class Waiting extends P\CircuitOpenException
+{
+    public function __construct(private readonly int $retryAfterSeconds)
+    {
+        parent::__construct('x');
+    }
+}
 final class HiddenAttempts extends P\CircuitOpenException
 {
 }
@@ -78,6 +85,7 @@ $errors = [
     'no error' => $attempt(['configuration' => 'c']), 'error null' => $attempt(['error' => null]), 'error a string' => $attempt(['error' => 'x']), 'error no throwable' => $attempt(['error' => new stdClass()]),
     'attempt the throwable' => $attempt($connection), 'attempt an object' => $attempt(new Attempt($connection)), 'attempt a subclass' => $attempt(new SubAttempt($connection)),
     'attempt a public property' => $attempt((object) ['configuration' => 'c']), 'attempt null' => $attempt(null), 'reference' => $attempt($reference), 'a method of its own' => new StaticAttempts([]),
+    'waiting' => new Waiting(90), 'waiting not at all' => new Waiting(-1), 'waiting chain' => $attempt(['error' => new Waiting(7)]),
 ];
 foreach ([401, 403, 429, 500, 599, 400, 404, 499, 200, 399, 600, 0, -1, PHP_INT_MAX, PHP_INT_MIN, '429', 429.0, null, true, [429]] as $code) {
     $errors['code ' . json_encode($code)] = new OddCode($code);
@@ -86,4 +94,4 @@ foreach ($errors as $label => $error) {
     told($label, static fn () => NrLlmRuntime::classifyFailure($error));
 }
 $failure = NrLlmRuntime::classifyFailure(error: $errors['nested']);
-told('methods', static fn () => [$failure->failureClass(), $failure->isRetryable(), $failure->tripsCircuit(), $failure->errorClass(), $failure->httpStatus(), (string) $failure]);
+told('methods', static fn () => [$failure->failureClass(), $failure->isRetryable(), $failure->tripsCircuit(), $failure->errorClass(), $failure->httpStatus(), $failure->retryAfterSeconds(), (string) $failure]);
