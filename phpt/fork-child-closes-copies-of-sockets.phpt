@@ -1,5 +1,5 @@
 --TEST--
-Fork: the child closes its copies of the parent's sockets, the keeper's too, and the parent's connections go on (rule 29)
+Fork: the child closes its copies of the parent's sockets, and the parent's connections go on (rule 29)
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -19,7 +19,7 @@ $deadline = hrtime(true) + (int) 10e9;
 while ($lease->beats() < 3 && hrtime(true) < $deadline) {
     usleep(20000);
 }
-// Those of the call's and the keeper's connection, and pairs that the runtimes keep for themselves.
+// That of the connection for calls and heartbeats, and pairs that the runtimes keep for themselves.
 $connected = static fn (): int => (int) $db->value('SELECT COUNT(*) FROM information_schema.processlist WHERE db = ? AND id <> CONNECTION_ID()', [$db->name]);
 var_dump($connected());
 $ours = array_diff($sockets(), $before);
@@ -33,8 +33,8 @@ while ($lease->beats() < $beats + 3 && hrtime(true) < $deadline) {
 var_dump($lease->state());
 ?>
 --EXPECT--
-int(2)
-closed by the child: 2
+int(1)
+closed by the child: 1
 bool(true)
-int(2)
+int(1)
 string(4) "held"

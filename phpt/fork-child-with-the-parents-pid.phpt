@@ -49,7 +49,7 @@ $code = $db->fork(static function () use ($db, $runtime, $uid, $own, $namespace,
 var_dump($code);
 ?>
 --EXPECT--
-2 connections
+1 connections
 child: stopped
 bool(true)
 1 of its own

@@ -49,13 +49,13 @@ foreach ($names as $name) {
 ?>
 --EXPECTF--
 hung: held when the beats ended, none after it, then lost
-  no step() for %d s (maxSilentSeconds): the beats have ended and the lease runs out; a step() before that makes them go on
-  step: NrLlmLeaseLostException: the lease of 'worker:a' on run 1 is lost: its deadline passed before a beat succeeded (no step() for %d s (maxSilentSeconds): the beats have ended and the lease runs out; a step() before that makes them go on)
+  no step() for %d s (maxSilentSeconds): the renewal is paused and the lease expires; a step() before that resumes it
+  step: NrLlmLeaseLostException: the lease of 'worker:a' on run 1 is lost: its deadline passed before a heartbeat succeeded (no step() for %d s (maxSilentSeconds): the renewal is paused and the lease expires; a step() before that resumes it)
 stepping: held NULL
 total: lost
-  kept for %d s (maxSeconds): the beats have ended for good and the lease runs out
+  kept for %d s (maxSeconds): the renewal has ended and the lease expires
 late: lost
-  no step() for %d s (maxSilentSeconds): the beats have ended and the lease runs out; a step() before that makes them go on
+  no step() for %d s (maxSilentSeconds): the renewal is paused and the lease expires; a step() before that resumes it
 bool(true)
 hung: status='queued' requeue_count='1'
 stepping: status='running' requeue_count='0'

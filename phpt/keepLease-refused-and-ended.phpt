@@ -36,7 +36,7 @@ foreach ($ways as $label => $set) {
     $leases[$label] = $runtime->keepLease($uids[$label], 'worker:a', 4 * SLOW, ['everyMs' => 100]);
 }
 $stays = $runtime->keepLease($db->running(time() + 100), 'worker:a', 4 * SLOW, ['everyMs' => 100]);
-echo threads(), ' threads, ', count(connections($db)) <= 2 ? 'a connection for calls and one for the keeper' : 'too many connections', "\n";
+echo threads(), ' threads, ', until(static fn (): bool => count(connections($db)) === 1) ? 'a connection for calls and heartbeats' : 'too many connections', "\n";
 foreach ($ways as $label => $set) {
     $end($uids[$label], $set);
 }
@@ -72,7 +72,7 @@ no server: NrLlmConnectionException
 no table: NrLlmConfigurationException
 1 thread
 -- while it is kept
-2 threads, a connection for calls and one for the keeper
+2 threads, a connection for calls and heartbeats
 another owner: lost, another owner, or none, has the run, 0
   step: NrLlmLeaseLostException: the lease of 'worker:a' on run 11 is lost: another owner, or none, has the run
 another case: lost, another owner, or none, has the run, 0

@@ -49,7 +49,7 @@ echo 'continued: ', $lease->state(), "\n";
 try {
     $lease->step();
 } catch (NrLlmLeaseLostException $error) {
-    echo str_starts_with($error->getMessage(), "the lease of 'worker:a' on run 1 is lost: its deadline passed before a beat succeeded (") ? "says why\n" : $error;
+    echo str_starts_with($error->getMessage(), "the lease of 'worker:a' on run 1 is lost: its deadline passed before a heartbeat succeeded (") ? "says why\n" : $error;
 }
 
 $lease = $keep();

@@ -16,13 +16,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use mysql_async::Params;
 use nrllm_runtime::config::options::{Options, Timeouts};
 use nrllm_runtime::error::Kind;
-use nrllm_runtime::keeper::interrupt_signal::InterruptSignal;
-use nrllm_runtime::keeper::lease::Lease;
-use nrllm_runtime::keeper::options::KeepOptions;
-use nrllm_runtime::keeper::thread as keeper;
-use nrllm_runtime::process::sessions::Key;
+use nrllm_runtime::keeper;
+use nrllm_runtime::keeper::InterruptSignal;
+use nrllm_runtime::keeper::KeepOptions;
+use nrllm_runtime::keeper::Lease;
+use nrllm_runtime::process::sessions::{self, Key};
 
 use support::PATIENCE;
 use support::database::{Database, Run};
@@ -86,14 +87,18 @@ const OFTEN: How = How {
     interrupts: false,
 };
 
-fn keep(endpoint: &Endpoint, database: &mut Database, how: How) -> (i64, Lease) {
-    let uid = database.insert(&Run::running(OWNER, 4_000_000_000));
+fn key(endpoint: &Endpoint, database: &Database, how: How) -> Key {
     let timeouts = Timeouts {
         connect: Duration::from_millis(how.query_ms.max(1_000)),
         query: Duration::from_millis(how.query_ms),
     };
-    let options = Options { timeouts, ..Options::default() };
-    let key = Key { connection: Arc::new(settings(endpoint, database.name())), timeouts };
+    Key { connection: Arc::new(settings(endpoint, database.name())), timeouts }
+}
+
+fn keep(endpoint: &Endpoint, database: &mut Database, how: How) -> (i64, Lease) {
+    let uid = database.insert(&Run::running(OWNER, 4_000_000_000));
+    let key = key(endpoint, database, how);
+    let options = Options { timeouts: key.timeouts, ..Options::default() };
     let options_of_keeping = KeepOptions {
         every: how.every_ms * MILLISECOND,
         max_silent: how.silent_seconds * 1_000 * MILLISECOND,
@@ -258,7 +263,7 @@ fn p20_leases_share_one_connection_whatever_their_intervals() {
         .into_iter()
         .collect();
     until("beats of all", || leases.iter().all(|lease| lease.beats() > 4));
-    assert_eq!((proxy.connections(), keepers()), (2, 1), "one for calls and one for beats");
+    assert_eq!((proxy.connections(), keepers()), (1, 1), "one for calls and heartbeats");
     // Each beat under its own limit: the server is told when that changes.
     assert!(
         proxy
@@ -271,6 +276,106 @@ fn p20_leases_share_one_connection_whatever_their_intervals() {
     drop(leases);
     proxy.wait_for_open(1);
     assert_eq!(keepers(), 0);
+}
+
+/// Asks the server something that takes so long, as a call of the thread that keeps the lease.
+fn slow_call(key: &Key, milliseconds: u64) {
+    let sql = format!("SELECT SLEEP({})", milliseconds as f64 / 1_000.0);
+    let rows = sessions::call(key, async |session| session.query(&sql, Params::Empty).await);
+    assert_eq!(rows.unwrap().len(), 1);
+}
+
+#[test]
+fn p20_a_kept_lease_needs_one_connection() {
+    let _alone = alone();
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let key = key(proxy.endpoint(), &database, OFTEN);
+    slow_call(&key, 1);
+    let (_, lease) = keep(proxy.endpoint(), &mut database, OFTEN);
+    for _ in 0..5 {
+        let beats = lease.beats();
+        until("a heartbeat", || lease.beats() > beats);
+        slow_call(&key, 1);
+    }
+    assert_eq!(proxy.connections(), 1);
+    drop(lease);
+    slow_call(&key, 1);
+    assert_eq!(proxy.connections(), 1);
+}
+
+#[test]
+fn a_call_does_not_wait_for_a_heartbeat_without_reply() {
+    let _alone = alone();
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let key = key(proxy.endpoint(), &database, OFTEN);
+    let (_, lease) = keep(proxy.endpoint(), &mut database, How { every_ms: 3_000, ..OFTEN });
+    let held = proxy.rule(a_beat(), Fault::HoldReply);
+    held.wait();
+    let start = Instant::now();
+    slow_call(&key, 1);
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    assert_eq!(proxy.connections(), 2);
+    proxy.wait_for_open(1);
+    held.release();
+    beats_on(&lease);
+    assert_eq!(proxy.connections(), 2);
+}
+
+#[test]
+fn a_call_waits_for_a_heartbeat_where_no_second_connection_is_granted() {
+    let _alone = alone();
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let key = key(proxy.endpoint(), &database, OFTEN);
+    let (_, lease) = keep(proxy.endpoint(), &mut database, How { every_ms: 3_000, ..OFTEN });
+    let held = proxy.rule(a_beat(), Fault::HoldReply);
+    held.wait();
+    proxy.welcome(Welcome::Refuse(1226), 1_000);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            proxy.wait_for_connections(2);
+            held.release();
+        });
+        // The session belongs to this thread.
+        slow_call(&key, 1);
+    });
+    assert!(lease.is_held());
+    proxy.heal();
+}
+
+#[test]
+fn a_lease_is_renewed_during_a_long_call() {
+    let _alone = alone();
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let how = How { lease_seconds: 2, every_ms: 300, ..OFTEN };
+    let key = key(proxy.endpoint(), &database, how);
+    let (_, lease) = keep(proxy.endpoint(), &mut database, how);
+    let beats = lease.beats();
+    slow_call(&key, 3_500);
+    assert!(lease.beats() > beats + 3, "{}", lease.beats());
+    assert_eq!((lease.state(), proxy.connections()), ("held", 2));
+    // The next heartbeat has the session again, and closes the other connection.
+    proxy.wait_for_open(1);
+    beats_on(&lease);
+    assert_eq!(proxy.connections(), 2);
+}
+
+#[test]
+fn a_second_connection_that_is_refused_loses_no_lease() {
+    let _alone = alone();
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let how = How { lease_seconds: 10, every_ms: 300, ..OFTEN };
+    let key = key(proxy.endpoint(), &database, how);
+    let (_, lease) = keep(proxy.endpoint(), &mut database, how);
+    proxy.welcome(Welcome::Refuse(1226), 1_000);
+    slow_call(&key, 1_500);
+    assert!(lease.is_held());
+    beats_on(&lease);
+    proxy.heal();
 }
 
 #[test]

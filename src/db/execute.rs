@@ -41,6 +41,7 @@ impl Session {
     }
 
     async fn execute_once(&mut self, sql: &str, params: Params) -> Result<Reply> {
+        let watched = self.watched;
         let Live { conn, alarm, socket, statements, limits, .. } = self.live().await?;
         let socket = socket.and_then(|socket| socket.for_statement(size(sql, &params)));
         let work = async {
@@ -62,7 +63,7 @@ impl Session {
         let done = {
             // In its place: a future that is moved is copied.
             let work = pin!(work);
-            alarm.bounded(limits.client, socket, work).await
+            alarm.bounded(limits.client, socket.filter(|_| !watched), work).await
         };
         match outcome(done) {
             Ok(before) => {
@@ -92,6 +93,7 @@ impl Session {
     }
 
     async fn query_once(&mut self, sql: &str, params: Params) -> Result<Vec<Row>> {
+        let watched = self.watched;
         let Live { conn, alarm, socket, statements, limits, .. } = self.live().await?;
         let socket = socket.and_then(|socket| socket.for_statement(size(sql, &params)));
         let work = async {
@@ -106,7 +108,7 @@ impl Session {
         let done = {
             // In its place: a future that is moved is copied.
             let work = pin!(work);
-            alarm.bounded(limits.client, socket, work).await
+            alarm.bounded(limits.client, socket.filter(|_| !watched), work).await
         };
         match outcome(done) {
             Ok(Some(rows)) => Ok(rows),

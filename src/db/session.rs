@@ -26,6 +26,8 @@ pub struct Session {
     pub(super) resolver: Arc<Resolver>,
     /// Is this all that its runtime does?
     pub(super) alone: bool,
+    /// Whether something else is awaited beside a statement, so that it must not block the thread.
+    pub(super) watched: bool,
     pub(super) live: Option<Live>,
     /// Counts the connections that were opened.
     pub(super) generation: u64,
@@ -59,6 +61,7 @@ impl Session {
             timeouts,
             resolver: Resolver::new(plain_thread),
             alone: false,
+            watched: false,
             live: None,
             generation: 0,
         }
@@ -76,6 +79,12 @@ impl Session {
     pub const fn alone(mut self) -> Self {
         self.alone = true;
         self
+    }
+
+    /// Sets whether something else is awaited beside the statements that follow. They do not block the
+    /// thread then, whatever [`Session::alone`] allows.
+    pub(crate) const fn watch(&mut self, watched: bool) {
+        self.watched = watched;
     }
 
     /// The settings.

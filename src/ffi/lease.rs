@@ -10,9 +10,9 @@ use super::memory::{Out, bytes, optional};
 use super::runtime::{self, NrllmRuntime};
 use crate::domain::validate::{self, ArgumentError};
 use crate::error::{Error, Result};
-use crate::keeper::lease::Lease;
-use crate::keeper::options::KeepOptions;
-use crate::keeper::thread as keeper;
+use crate::keeper;
+use crate::keeper::KeepOptions;
+use crate::keeper::Lease;
 
 /// A lease that a thread of this library keeps renewing. A handle may be used by any thread; in a forked child its state is
 /// "stopped", and the parent's lease goes on.

@@ -7,7 +7,7 @@ use super::memory::{Out, bytes};
 use super::{lease, runtime};
 use crate::domain::backoff;
 use crate::domain::validate;
-use crate::keeper::thread as keeper;
+use crate::keeper;
 use crate::process::{owner_name, sessions};
 
 /// The version of this binary interface. It changes when a function, a type or the form of an answer changes in a way that a caller

@@ -15,9 +15,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::interrupt_signal::InterruptSignal;
-use super::lease::{Image, Lease, LeaseStatus, SharedLease};
+use super::lease::Lease;
 use super::options::KeepOptions;
 use super::schedule::{Next, Schedule};
+use super::shared::{Image, SharedLease, notice};
+use super::status::{EndReason, LeaseStatus};
 use crate::domain::lease_state::LeaseState;
 use crate::process::clock;
 
@@ -63,13 +65,13 @@ enum Keeper {
     /// What came of it is known, and not judged yet.
     Landed(u64, Answer),
     /// It has made this final, and not told it yet.
-    Announces(LeaseStatus),
+    Announces(EndReason),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Answer {
     Renewed,
-    Refused(LeaseStatus),
+    Refused(EndReason),
     Failed,
     GivenUp,
 }
@@ -111,7 +113,7 @@ struct State {
     /// A request that was given up, and would put the row's end there.
     late: Option<u64>,
     cell: Image,
-    plan: Schedule,
+    schedule: Schedule,
     keeper: Keeper,
     raise: Raise,
     pending: bool,
@@ -197,7 +199,7 @@ fn start(scale: Scale) -> State {
         cell: image(LEASE),
         // Its beats are no concern here.
         other: scale.two.then(|| image(u64::MAX)),
-        plan: Schedule::new(&options, 0).numbered(0),
+        schedule: Schedule::new(&options, 0).numbered(0),
         keeper: Keeper::Waits,
         raise: Raise::None,
         pending: false,
@@ -214,16 +216,14 @@ fn start(scale: Scale) -> State {
 
 /// A lease that was just kept.
 fn image(lease: u64) -> Image {
-    SharedLease::new(
-        7,
-        "worker:a",
-        crate::process::fork::generation(),
-        0,
-        lease,
-        0,
-        Some(Arc::default()),
-    )
-    .image()
+    Image {
+        status: LeaseStatus::Held,
+        deadline: lease,
+        last_step: 0,
+        paused: false,
+        in_flight: false,
+        notice: notice::ARMED,
+    }
 }
 
 fn arm(hand_over: &InterruptSignal, flag: &'static AtomicBool) {
@@ -234,9 +234,9 @@ fn arm(hand_over: &InterruptSignal, flag: &'static AtomicBool) {
 impl State {
     /// What cannot matter any more is made the same: when the lease is final, neither its plan nor the end of the row's lease does.
     fn forget(&mut self, scale: Scale) {
-        if self.cell.standing.is_final() {
-            (self.plan, self.until, self.late, self.cell.last_step) =
-                (start(scale).plan, 0, None, 0);
+        if self.cell.status.is_final() {
+            (self.schedule, self.until, self.late, self.cell.last_step) =
+                (start(scale).schedule, 0, None, 0);
         }
     }
 
@@ -301,13 +301,14 @@ impl State {
 
     fn is_held(&self, without: Without) -> bool {
         if without == Without::Clock {
-            return !self.cell.standing.is_final();
+            return !self.cell.status.is_final();
         }
         self.clone().by_holder(Lease::is_held)
     }
 
-    fn refused(&self) -> LeaseStatus {
-        LeaseStatus::of(match self.status {
+    /// Why the row refuses a heartbeat; none where it does not.
+    fn refused(&self) -> Option<EndReason> {
+        EndReason::of(match self.status {
             Status::Ours => LeaseState::Held,
             Status::Requeued => LeaseState::Requeued,
             Status::Taken => LeaseState::Taken,
@@ -348,9 +349,11 @@ impl State {
                 return Some(COMES_BACK);
             }
         }
-        let caused = match self.cell.standing {
-            LeaseStatus::Held | LeaseStatus::Unknown | LeaseStatus::Released => true,
-            LeaseStatus::Expired => self.now >= self.cell.deadline,
+        let caused = match self.cell.status {
+            LeaseStatus::Held | LeaseStatus::Unknown | LeaseStatus::Ended(EndReason::Released) => {
+                true
+            }
+            LeaseStatus::Ended(EndReason::Expired) => self.now >= self.cell.deadline,
             // The row says it, or has said it: requeued, then taken.
             _ => self.status != Status::Ours,
         };
@@ -376,7 +379,7 @@ fn successors(state: &State, without: Without, scale: Scale) -> Vec<(&'static st
     let mut push = |what: &'static str, change: &dyn Fn(&mut State)| {
         let mut after = state.clone();
         change(&mut after);
-        after.over |= after.cell.standing.is_final() || after.now >= after.cell.deadline;
+        after.over |= after.cell.status.is_final() || after.now >= after.cell.deadline;
         after.forget(scale);
         next.push((what, after));
     };
@@ -453,7 +456,7 @@ fn php(state: &State, without: Without, push: &mut Push<'_>) {
                 });
                 push("destroy", &|after| {
                     if without == Without::DisarmInRelease {
-                        after.on_cell(|cell| cell.settle(LeaseStatus::Released));
+                        after.on_cell(|cell| cell.end(EndReason::Released));
                     } else {
                         after.on_cell(|cell| drop(Lease::new(Arc::clone(cell))));
                     }
@@ -466,7 +469,7 @@ fn php(state: &State, without: Without, push: &mut Push<'_>) {
             });
         }
         Php::Releases => push("released", &|after| {
-            after.on_cell(|cell| cell.settle(LeaseStatus::Released));
+            after.on_cell(|cell| cell.end(EndReason::Released));
             (after.php, after.released, after.told) = (Php::Runs, true, true);
         }),
         Php::Asks | Php::AsksNext => push("the leases are asked", &|after| {
@@ -489,7 +492,7 @@ fn php(state: &State, without: Without, push: &mut Push<'_>) {
                     Some(NEXT_REQUEST)
                 } else if after.told {
                     Some(AFTER_END)
-                } else if after.cell.standing == LeaseStatus::Completed {
+                } else if after.cell.status == LeaseStatus::Ended(EndReason::Completed) {
                     Some(SETTLED)
                 } else {
                     None
@@ -519,7 +522,7 @@ fn php(state: &State, without: Without, push: &mut Push<'_>) {
         Php::EndsDisarmed => push("its leases are released", &|after| {
             after.php = Php::RunsNext;
             if without != Without::EndOfRequest {
-                after.on_cell(|cell| cell.settle(LeaseStatus::Released));
+                after.on_cell(|cell| cell.end(EndReason::Released));
                 (after.released, after.told) = (true, true);
             }
         }),
@@ -539,19 +542,19 @@ fn keeper(state: &State, without: Without, push: &mut Push<'_>) {
         raise(state, without, push);
         return;
     }
-    if state.other.is_some_and(|other| !other.standing.is_final())
+    if state.other.is_some_and(|other| !other.status.is_final())
         && !matches!(state.keeper, Keeper::Announces(_))
     {
         push("the other run was cancelled", &|after| {
             if after
-                .on_other(|cell| cell.refused(LeaseState::Cancelled))
+                .on_other(|cell| cell.refused(EndReason::Cancelled))
                 .is_some_and(|(_, raised)| raised)
             {
                 after.raise = Raise::Post;
             }
         });
     }
-    if !state.cell.standing.is_final()
+    if !state.cell.status.is_final()
         && state.now >= state.cell.deadline
         && !matches!(state.keeper, Keeper::Announces(_) | Keeper::Landed(..))
     {
@@ -561,20 +564,20 @@ fn keeper(state: &State, without: Without, push: &mut Push<'_>) {
     }
     match state.keeper {
         Keeper::Waits => {
-            if state.cell.standing.is_final() {
+            if state.cell.status.is_final() {
                 return;
             }
             let last_step =
                 if without == Without::Silent { state.now } else { state.cell.last_step };
-            match state.plan.next(state.now, last_step) {
-                Next::Beat => push("a beat is due", &|after| {
+            match state.schedule.next(state.now, last_step) {
+                Next::Heartbeat => push("a beat is due", &|after| {
                     let hangs =
                         after.now >= after.cell.last_step + MAX_SILENT || after.now >= MAX_TOTAL;
                     after.trouble = hangs.then_some(HANGS);
                     after.keeper = Keeper::Decided;
                 }),
-                Next::Rest(_) => push("the beats rest", &|after| {
-                    after.by_keeper(|cell| cell.rest(last_step, String::new));
+                Next::Pause(_) => push("the beats rest", &|after| {
+                    after.by_keeper(|cell| cell.pause(last_step, String::new));
                 }),
                 Next::Wait(_) => {}
             }
@@ -587,11 +590,12 @@ fn keeper(state: &State, without: Without, push: &mut Push<'_>) {
         }),
         Keeper::Sent(sent) => {
             push("the beat is executed", &|after| {
-                let answer = if after.status == Status::Ours {
-                    after.until = after.until.max(sent + LEASE);
-                    Answer::Renewed
-                } else {
-                    Answer::Refused(after.refused())
+                let answer = match after.refused() {
+                    None => {
+                        after.until = after.until.max(sent + LEASE);
+                        Answer::Renewed
+                    }
+                    Some(reason) => Answer::Refused(reason),
                 };
                 after.keeper = Keeper::Executed(sent, answer);
             });
@@ -612,8 +616,8 @@ fn keeper(state: &State, without: Without, push: &mut Push<'_>) {
         }
         Keeper::Announces(standing) => push("the keeper tells", &|after| {
             after.keeper = Keeper::Waits;
-            let standing = if without == Without::Settlement && standing == LeaseStatus::Completed {
-                LeaseStatus::Taken
+            let standing = if without == Without::Settlement && standing == EndReason::Completed {
+                EndReason::Taken
             } else {
                 standing
             };
@@ -621,7 +625,7 @@ fn keeper(state: &State, without: Without, push: &mut Push<'_>) {
         }),
     }
     if matches!(state.keeper, Keeper::Sent(_) | Keeper::Executed(..))
-        && state.cell.standing.is_final()
+        && state.cell.status.is_final()
     {
         push("nobody cares for the beat any more", &|after| {
             let (Keeper::Sent(sent) | Keeper::Executed(sent, _)) = after.keeper else { return };
@@ -683,14 +687,14 @@ fn judge(after: &mut State, sent: u64, answer: Answer, without: Without) {
                 _ => (after.now, sent),
             };
             after.by_keeper(|cell| cell.renewed(now, counts_from, LEASE));
-            after.plan.succeeded(sent);
+            after.schedule.succeeded(sent);
         }
         Answer::Failed if without == Without::Unknown => {
-            after.by_keeper(|cell| cell.refused(LeaseState::Taken))
+            after.by_keeper(|cell| cell.refused(EndReason::Taken))
         }
         Answer::Failed => {
             after.by_keeper(|cell| cell.failed(clock::now(), String::new()));
-            after.plan.failed(after.now, 0);
+            after.schedule.failed(after.now, 0);
         }
         Answer::Refused(standing) => {
             if after.by_keeper(|cell| cell.make_final(standing)).is_ok() {

@@ -12,11 +12,11 @@ use std::sync::{Arc, PoisonError};
 use loom::cell::UnsafeCell;
 use loom::thread;
 
+use super::control::ThreadControl;
 use super::interrupt_signal::InterruptSignal;
-use super::lease::{LeaseStatus, SharedLease};
+use super::shared::{LeaseAtomics, SharedLease};
+use super::status::{EndReason, LeaseStatus};
 use super::sync::{AtomicBool, Ordering, STRONG};
-use crate::domain::lease_state::LeaseState;
-use crate::process::fork;
 
 /// The lease starts here, lasts so long, and ends there.
 const START: u64 = 1_000;
@@ -32,8 +32,9 @@ fn check(scenario: impl Fn() + Send + Sync + 'static) {
 }
 
 fn lease(on_loss: Option<&Arc<InterruptSignal>>) -> Arc<SharedLease> {
-    let (generation, on_loss) = (fork::generation(), on_loss.cloned());
-    Arc::new(SharedLease::new(7, "worker:a", generation, START, LEASE, START, on_loss))
+    let state = LeaseAtomics::new(START, LEASE, START, on_loss.is_some());
+    let control = Arc::new(ThreadControl::default());
+    Arc::new(SharedLease::new(7, "worker:a", state, on_loss.cloned(), control))
 }
 
 /// Explores two threads: the one that keeps leases, and the holder of one, which is the main thread of the model.
@@ -68,9 +69,9 @@ impl Host {
     }
 
     /// Another thread loses the lease.
-    fn loses(&self, state: LeaseState) -> thread::JoinHandle<()> {
+    fn loses(&self, reason: EndReason) -> thread::JoinHandle<()> {
         let lease = Arc::clone(&self.lease);
-        thread::spawn(move || lease.refused(state))
+        thread::spawn(move || lease.refused(reason))
     }
 
     /// Returns whether the engine was asked for a call. It clears its flag before it calls, with a sequentially consistent store.
@@ -93,7 +94,7 @@ impl Host {
 fn scenario_a_loss_is_thrown_exactly_once() {
     check(|| {
         let host = Host::new();
-        let losing = host.loses(LeaseState::Taken);
+        let losing = host.loses(EndReason::Taken);
         // Another module asked for this call, so that it follows no store to the flag.
         let mut thrown =
             usize::from(host.signal.take() && host.lease.take_loss(START + 1).is_some());
@@ -113,14 +114,15 @@ fn scenario_a_loss_is_thrown_exactly_once() {
 fn scenario_a_thrown_loss_has_its_reason() {
     check(|| {
         let host = Host::new();
-        let losing = host.loses(LeaseState::Cancelled);
+        let losing = host.loses(EndReason::Cancelled);
         if let Some(kind) = host.lease.due_loss(START + 1) {
             assert_eq!(kind, crate::error::Kind::RunCancelled);
         }
-        if let Some(error) = host.lease.take_loss(START + 1) {
-            assert_eq!(error.kind, crate::error::Kind::RunCancelled);
-        }
+        let mut thrown = Vec::from_iter(host.lease.take_loss(START + 1));
         losing.join().unwrap();
+        thrown.extend(host.lease.take_loss(START + 1));
+        let kinds: Vec<_> = thrown.iter().map(|error| error.kind).collect();
+        assert_eq!(kinds, [crate::error::Kind::RunCancelled]);
     });
 }
 
@@ -128,7 +130,7 @@ fn scenario_a_thrown_loss_has_its_reason() {
 fn scenario_no_loss_is_thrown_after_a_release() {
     check(|| {
         let host = Host::new();
-        let losing = host.loses(LeaseState::Taken);
+        let losing = host.loses(EndReason::Taken);
         host.lease.disarm_and_release();
         assert_eq!(host.called(), 0);
         losing.join().unwrap();
@@ -140,7 +142,7 @@ fn scenario_no_loss_is_thrown_after_a_release() {
 fn scenario_no_raise_touches_the_flag_of_an_ended_request() {
     check(|| {
         let host = Host::new();
-        let losing = host.loses(LeaseState::Taken);
+        let losing = host.loses(EndReason::Taken);
         host.signal.request_ended();
         // From here on the host may free the flag.
         // SAFETY: it is leaked.
@@ -183,11 +185,11 @@ fn scenario_a_held_lease_has_its_own_deadline() {
     };
     let renew = |lease: &SharedLease| lease.renewed(START + 2, START + 2, LEASE);
     explore(prepare, renew, |lease, keeping| {
-        if lease.standing(START + 3) == LeaseStatus::Held {
+        if lease.status(START + 3) == LeaseStatus::Held {
             assert_eq!(lease.deadline(), END + 2);
         }
         keeping.join().unwrap();
-        assert_eq!(lease.standing(END + 1), LeaseStatus::Held);
+        assert_eq!(lease.status(END + 1), LeaseStatus::Held);
     });
 }
 
@@ -200,11 +202,11 @@ fn scenario_an_ended_lease_is_never_held_again() {
             lease.renewed(END - 1, END - 1, LEASE);
         },
         |lease, keeping| {
-            let seen = lease.standing(END);
-            let then = lease.standing(START);
+            let seen = lease.status(END);
+            let then = lease.status(START);
             assert!(!seen.is_final() || then == seen, "{seen:?}, then {then:?}");
             keeping.join().unwrap();
-            let at_last = lease.standing(START);
+            let at_last = lease.status(START);
             assert!(!then.is_final() || at_last == then, "{then:?}, then {at_last:?}");
         },
     );
@@ -214,12 +216,12 @@ fn scenario_an_ended_lease_is_never_held_again() {
 fn scenario_one_end_wins() {
     explore(
         || lease(None),
-        |lease| lease.refused(LeaseState::Gone),
+        |lease| lease.refused(EndReason::Gone),
         |lease, keeping| {
-            let seen = lease.standing(END);
-            assert!(matches!(seen, LeaseStatus::Gone | LeaseStatus::Expired));
+            let seen = lease.status(END);
+            assert!(matches!(seen, LeaseStatus::Ended(EndReason::Gone | EndReason::Expired)));
             keeping.join().unwrap();
-            assert_eq!(lease.standing(END), seen);
+            assert_eq!(lease.status(END), seen);
         },
     );
 }
@@ -231,7 +233,7 @@ fn scenario_a_step_is_seen_by_the_limit_or_wakes_the_thread() {
         let lease = lease(None);
         let keeping = thread::spawn({
             let lease = Arc::clone(&lease);
-            move || lease.rest(START, || String::from("no step"))
+            move || lease.pause(START, || String::from("no step"))
         });
         let woken = lease.step(START + 1);
         let rests = keeping.join().unwrap();
@@ -255,34 +257,27 @@ const NOT_NEEDED: &[(&str, &str)] = &[
     ("while self.generation.load(Ordering::Acquire) == fork::generation()", "as above"),
     ("self.pending.store(false, Ordering::Release);", "read by the host's thread that wrote it"),
     ("self.pending.load(Ordering::Acquire)", "a first look: take() decides"),
+    ("self.deadline.load(Ordering::Acquire)", "published by the status"),
     (
-        "if standing.is_final() || now < self.deadline.load(Ordering::Acquire) {",
-        "published by the standing",
-    ),
-    ("self.deadline.load(Ordering::Acquire)", "published by the standing"),
-    (
-        "self.deadline.fetch_max(sent.saturating_add(lease), Ordering::AcqRel);",
-        "published by the standing, which is written after it",
+        "self.deadline.fetch_max(deadline, Ordering::AcqRel);",
+        "published by the status, which is written after it",
     ),
     (
-        "let mut current = self.standing.load(Ordering::Acquire);",
+        "let mut current = self.status.load(Ordering::Acquire);",
         "a first look: the exchange decides",
     ),
     (
-        "match self.standing.compare_exchange_weak(",
+        "match self.status.compare_exchange_weak(",
         "the end of a lease is published by the notice, and to the thread by the lock",
     ),
+    ("self.heartbeats.fetch_add(1, Ordering::AcqRel);", "a count that nothing depends on"),
+    ("self.last_step.load(Ordering::Acquire)", "published by the exchange of `paused`"),
+    ("self.last_step.store(now, Ordering::Release);", "published by the exchange of `paused`"),
+    ("self.paused.store(false, Ordering::Release);", "the thread withdraws its own pause"),
     (
-        "let _ = self.standing.compare_exchange( LeaseStatus::Held as u8, LeaseStatus::Unknown as u8,",
-        "a failed heartbeat publishes nothing",
+        "self.notice.load(Ordering::Acquire) == notice::DUE",
+        "a first look: the exchange decides, and the signal has published the status before",
     ),
-    ("self.beats.fetch_add(1, Ordering::AcqRel);", "a count that nothing depends on"),
-    (
-        "if self.last_step.load(Ordering::SeqCst) != last_step {",
-        "published by the exchange of `resting`",
-    ),
-    ("self.resting.store(false, Ordering::SeqCst);", "the thread takes its own word back"),
-    ("self.last_step.store(now, Ordering::SeqCst);", "published by the exchange of `resting`"),
     ("self.notice.store(notice::OFF, Ordering::Release);", "read by the holder that wrote it"),
 ];
 

@@ -1,48 +1,49 @@
-//! When a lease is beaten: a plan of times, in nanoseconds of the lease's clock, that knows neither thread nor server.
+//! When the next heartbeat of a lease is due: pure, in nanoseconds of the lease's clock.
 
 use super::options::KeepOptions;
 use crate::process::clock::MILLISECOND;
 
-/// The first wait after a beat that failed.
+/// The first wait after a heartbeat that failed.
 const BACKOFF: u64 = 50 * MILLISECOND;
-/// What a beat is given at least, whoever else waits: this, and an eighth of its own limit.
+/// The least time that a heartbeat is given, however urgent the other leases are: this, and an eighth of
+/// its own limit.
 pub(super) const LEAST_TIME: u64 = 100 * MILLISECOND;
 
-/// A limit that ended the beats (rule 18).
+/// A limit that pauses the renewal (rule 18).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Limit {
-    /// No step for so long. A step makes the beats go on.
-    Silent,
-    /// ManagedLease for so long altogether.
+    /// Stalled: no step for so long. A step resumes the renewal.
+    Stalled,
+    /// Kept for so long altogether. Nothing resumes the renewal.
     Total,
 }
 
 /// What is to be done now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Beat.
-    Beat,
-    /// Nothing before this time.
+    /// Send a heartbeat.
+    Heartbeat,
+    /// Nothing before this moment.
     Wait(u64),
-    /// No beats: past a limit.
-    Rest(Limit),
+    /// Send no heartbeat: a limit is reached.
+    Pause(Limit),
 }
 
-/// The plan of one lease.
+/// The schedule of one lease.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Schedule {
     every: u64,
     max_silent: u64,
     /// When the total limit is reached.
     ends: u64,
-    /// A moment on the grid of this lease's beats.
+    /// A moment on the grid of this lease's heartbeats.
     anchor: u64,
     due: u64,
     failures: u32,
 }
 
 impl Schedule {
-    /// The plan of a lease that was first renewed at `kept`.
+    /// The schedule of a lease that was first renewed at `kept`.
     pub(super) fn new(options: &KeepOptions, kept: u64) -> Self {
         let every = options.every.max(1);
         Self {
@@ -55,10 +56,11 @@ impl Schedule {
         }
     }
 
-    /// Makes it the plan of the thread's lease number `number`, from 0.
+    /// Makes it the schedule of the thread's lease number `number`, from 0.
     ///
-    /// Leases that are kept at once are beaten apart: each has a grid of its own, shifted by the golden section, which spreads
-    /// any number of leases evenly over the interval. The first is beaten exactly one interval after it was kept.
+    /// Leases that are kept at once are renewed apart: each has a grid of its own, shifted by the golden
+    /// section, which spreads any number of leases evenly over the interval. The first one is renewed
+    /// exactly one interval after it was kept.
     pub(super) fn numbered(mut self, number: u64) -> Self {
         const GOLDEN: u64 = 618_033_989;
         const WHOLE: u64 = 1_000_000_000;
@@ -83,29 +85,29 @@ impl Schedule {
     pub(super) fn next(&self, now: u64, last_step: u64) -> Next {
         let silent_at = last_step.saturating_add(self.max_silent);
         if now >= self.ends {
-            Next::Rest(Limit::Total)
+            Next::Pause(Limit::Total)
         } else if now >= silent_at {
-            Next::Rest(Limit::Silent)
+            Next::Pause(Limit::Stalled)
         } else if now >= self.due {
-            Next::Beat
+            Next::Heartbeat
         } else {
             Next::Wait(self.due.min(silent_at).min(self.ends))
         }
     }
 
-    /// When the next beat is due.
+    /// When the next heartbeat is due.
     pub(super) const fn due(&self) -> u64 {
         self.due
     }
 
-    /// A beat that was sent at `sent` succeeded.
+    /// A heartbeat that was sent at `sent` succeeded.
     pub(super) fn succeeded(&mut self, sent: u64) {
         self.failures = 0;
         self.due = self.slot_after(sent);
     }
 
-    /// A beat failed: once more soon, then after ever longer waits up to the interval, each shortened by up to a half so that
-    /// processes that lost the same server do not come back at the same moment.
+    /// A heartbeat failed: it is repeated soon, then after ever longer waits up to the interval. Each wait is
+    /// shortened by up to a half, so that processes that lost the same server do not return at one moment.
     pub(super) fn failed(&mut self, now: u64, random: u64) {
         let wait =
             BACKOFF.checked_shl(self.failures.min(32)).unwrap_or(u64::MAX).min(self.every).max(2);
@@ -114,10 +116,11 @@ impl Schedule {
     }
 }
 
-/// How long a beat may take, `limit` being its own limit: less where another lease has to be beaten before that, so that a row
-/// that somebody locked costs no other lease its time. `others` are the moments at which the others must be begun.
+/// How long a heartbeat may take, `limit` being its own limit: less where another lease has to be renewed
+/// before that, so that one locked row costs no other lease its time. `others` are the moments at which
+/// their heartbeats must begin.
 ///
-/// The limit is halved, not cut to measure: the server is told about another limit, so there should be few.
+/// The limit is halved, not cut to measure: each other limit is a statement to the server.
 pub(super) fn time_for(limit: u64, now: u64, others: impl Iterator<Item = u64>) -> u64 {
     let room = others.map(|start_by| start_by.saturating_sub(now)).min().unwrap_or(u64::MAX);
     let mut time = limit;
@@ -127,7 +130,7 @@ pub(super) fn time_for(limit: u64, now: u64, others: impl Iterator<Item = u64>) 
     time
 }
 
-/// What [`time_for`] leaves of a limit, however urgent the others are.
+/// The least that [`time_for`] leaves of a limit, however urgent the others are.
 pub(super) fn least_time(limit: u64) -> u64 {
     time_for(limit, 0, std::iter::once(0))
 }
@@ -148,13 +151,13 @@ mod tests {
     }
 
     #[test]
-    fn one_lease_is_beaten_at_every_interval() {
+    fn one_lease_is_renewed_at_every_interval() {
         let kept = 1_234_567_890;
         let mut plan = Schedule::new(&options(), kept).numbered(0);
         for beat in 1..=5 {
             let due = kept + beat * SECOND;
             assert_eq!(plan.next(due - 1, kept), Next::Wait(due));
-            assert_eq!(plan.next(due, kept), Next::Beat);
+            assert_eq!(plan.next(due, kept), Next::Heartbeat);
             // Sent a little late: the next one is not.
             plan.succeeded(due + 3 * MILLISECOND);
         }
@@ -194,12 +197,12 @@ mod tests {
     fn a_limit_ends_the_beats_at_its_moment() {
         let plan = Schedule::new(&options(), 0);
         let silent = 10 * SECOND;
-        assert_eq!(plan.next(silent - 1, 0), Next::Beat);
-        assert_eq!(plan.next(silent, 0), Next::Rest(Limit::Silent));
-        assert_eq!(plan.next(silent, 1), Next::Beat, "a step makes them go on");
+        assert_eq!(plan.next(silent - 1, 0), Next::Heartbeat);
+        assert_eq!(plan.next(silent, 0), Next::Pause(Limit::Stalled));
+        assert_eq!(plan.next(silent, 1), Next::Heartbeat, "a step makes them go on");
         assert_eq!(
             plan.next(60 * SECOND, 60 * SECOND),
-            Next::Rest(Limit::Total),
+            Next::Pause(Limit::Total),
             "but not past the total limit"
         );
         let slow = KeepOptions { every: 20 * SECOND, ..options() };
@@ -229,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_beat_takes_no_time_that_another_lease_needs() {
+    fn a_heartbeat_takes_no_time_that_another_lease_needs() {
         let limit = 800 * MILLISECOND;
         let time = |others: &[u64]| time_for(limit, SECOND, others.iter().copied());
         assert_eq!(time(&[]), limit, "alone");

@@ -19,8 +19,7 @@ use ext_php_rs::ffi::{executor_globals, zend_execute_data, zend_interrupt_functi
 use super::runtime::NrLlmRuntime;
 use super::{exceptions, frames};
 use crate::error::Kind;
-use crate::keeper::interrupt_signal::InterruptSignal;
-use crate::keeper::thread as keeper;
+use crate::keeper::{self, InterruptSignal};
 use crate::process::signals::spawn_masked;
 
 /// The engine's handler.

@@ -4,7 +4,7 @@ use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::prelude::*;
 
 use super::convert::int;
-use crate::keeper::lease::Lease;
+use crate::keeper::Lease;
 
 /// A lease that a thread keeps renewing.
 #[php_class]

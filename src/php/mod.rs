@@ -19,7 +19,7 @@ use ext_php_rs::prelude::*;
 use ext_php_rs::zend::ModuleEntry;
 use ext_php_rs::{info_table_end, info_table_row, info_table_start};
 
-use crate::keeper::thread as keeper;
+use crate::keeper;
 use crate::process::sessions;
 
 /// The name that PHP knows the extension by.

@@ -25,8 +25,7 @@ use crate::db::Session;
 use crate::domain::holder::Holder;
 use crate::domain::{LEASE_SECONDS, MAX_REQUEUES, backoff, validate};
 use crate::error::Result;
-use crate::keeper::options::KeepOptions;
-use crate::keeper::thread as keeper;
+use crate::keeper::{self, KeepOptions};
 use crate::ops::reap;
 use crate::ops::sql::Context;
 use crate::ops::{

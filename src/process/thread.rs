@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// The number of a thread, unique within the process and never given to a second thread.
 ///
@@ -24,6 +25,32 @@ impl ThreadNumber {
             }
             Self(this.get())
         })
+    }
+}
+
+/// The system's id of the calling thread; 0 where it is not known.
+pub(crate) fn system_id() -> i32 {
+    #[cfg(target_os = "linux")]
+    return rustix::thread::gettid().as_raw_nonzero().get();
+    #[cfg(not(target_os = "linux"))]
+    0
+}
+
+/// Waits in bounded time until the system does not list a thread of this process any more, which has
+/// finished. Joining a thread returns a moment before that.
+pub(crate) fn wait_until_gone(system_id: i32) {
+    /// How long a thread that has finished may stay visible to the system.
+    const VANISHING: Duration = Duration::from_millis(5);
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let Some(id) = rustix::process::Pid::from_raw(system_id) else {
+        return;
+    };
+    let start = Instant::now();
+    // A thread id names a thread to this call, as a process id names a process. No signal is sent.
+    while start.elapsed() < VANISHING && rustix::process::test_kill_process(id).is_ok() {
+        std::thread::yield_now();
     }
 }
 
