@@ -12,7 +12,7 @@ final class StopSignals
 {
     private bool $received = false;
     private bool $async = false;
-    /** @var array<int, callable|int> */
+    /** @var array<int, mixed> handlers, as pcntl_signal_get_handler() returns them */
     private array $before = [];
 
     public static function areSupported(): bool
@@ -66,7 +66,7 @@ final class StopSignals
     {
         // A signal ends usleep() early.
         for ($until = microtime(true) + $seconds; !$this->received && ($left = $until - microtime(true)) > 0;) {
-            usleep((int)(min($left, 1.0) * 1000000));
+            usleep(max(0, (int)(min($left, 1.0) * 1000000)));
         }
     }
 }

@@ -15,6 +15,8 @@ use Psr\Log\LoggerInterface;
 /**
  * One tick of the reaper: finds the stale runs, leaves those alone whose payload cannot be read, has the runtime decide and write the
  * others, and sends their wake-ups.
+ *
+ * @phpstan-import-type ReapedRun from \NrLlmReapReport
  */
 final class Reaper
 {
@@ -104,7 +106,7 @@ final class Reaper
      * place knows what stale means; it is given the wake-up, so that it passes over runs that no message can carry.
      *
      * @param \NrLlmRuntime $runtime
-     * @return list<array<string, mixed>> entries of NrLlmReapReport
+     * @return list<ReapedRun>
      */
     private function find(object $runtime, ReapOptions $options, int $wanted, ReapBudget $budget, ReapResult $result): array
     {

@@ -211,7 +211,7 @@ class RuntimeLocator
         return self::FFI;
     }
 
-    private function make(): object
+    private function make(): \NrLlmRuntime
     {
         foreach ($this->settings->problems() as $problem) {
             $this->logOnce($problem);

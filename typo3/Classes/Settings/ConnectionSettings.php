@@ -11,6 +11,8 @@ use Doctrine\DBAL\Tools\DsnParser;
  *
  * The runtime opens a connection of its own, so what TYPO3 does to its connections (initCommands, wrapper class, middlewares) does not
  * reach it. TLS settings are handed over as they are written: the runtime refuses those of the other driver instead of ignoring them.
+ *
+ * @phpstan-import-type ConnectionArray from \NrLlmRuntime
  */
 final class ConnectionSettings
 {
@@ -51,7 +53,7 @@ final class ConnectionSettings
     /**
      * The settings of the run table's connection, for the constructor of NrLlmRuntime. They hold the password.
      *
-     * @return array<string, mixed>
+     * @return ConnectionArray
      * @throws SettingsException
      */
     public function forRuntime(): array

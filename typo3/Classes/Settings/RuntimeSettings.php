@@ -60,6 +60,9 @@ final class RuntimeSettings
         return $this->integer('maxSeconds', 86400, 1, 31536000);
     }
 
+    /**
+     * @return self::CLOCK_CALLER|self::CLOCK_DATABASE
+     */
     public function clock(): string
     {
         return $this->choice('clock', [self::CLOCK_CALLER, self::CLOCK_DATABASE]);
@@ -84,7 +87,7 @@ final class RuntimeSettings
     }
 
     /**
-     * @return array<string, mixed> the options of NrLlmRuntime
+     * @return array{clock: 'caller'|'database', connectTimeoutMs: int, queryTimeoutMs: int, table: string} the options of NrLlmRuntime
      */
     public function forRuntime(): array
     {
@@ -140,7 +143,9 @@ final class RuntimeSettings
     }
 
     /**
-     * @param non-empty-list<string> $choices the first one is the default
+     * @template TChoice of string
+     * @param non-empty-list<TChoice> $choices the first one is the default
+     * @return TChoice
      */
     private function choice(string $key, array $choices): string
     {
@@ -174,16 +179,16 @@ final class RuntimeSettings
      */
     private function values(): array
     {
-        if ($this->values === null) {
-            try {
-                $values = $this->configuration->get('nrllm_runtime');
-            } catch (\Throwable) {
-                // Not configured yet (first deployment): TYPO3 throws, the defaults are right.
-                $values = [];
-            }
-            $this->values = is_array($values) ? $values : [];
+        if ($this->values !== null) {
+            return $this->values;
+        }
+        try {
+            $values = $this->configuration->get('nrllm_runtime');
+        } catch (\Throwable) {
+            // Not configured yet (first deployment): TYPO3 throws, the defaults are right.
+            $values = [];
         }
 
-        return $this->values;
+        return $this->values = is_array($values) ? $values : [];
     }
 }

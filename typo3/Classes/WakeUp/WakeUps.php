@@ -13,6 +13,8 @@ use Symfony\Component\Messenger\Transport\Serialization\SerializerInterface;
 /**
  * How a requeued run gets its worker: a message row written in the requeue's own transaction (the outbox), where TYPO3's doctrine
  * transport lives in the run table's database; else a message sent through the bus after the commit.
+ *
+ * @phpstan-import-type WakeUp from \NrLlmRuntime
  */
 final class WakeUps
 {
@@ -25,7 +27,7 @@ final class WakeUps
 
     private ?string $mode = null;
     private string $reason = '';
-    /** @var array<string, string>|null */
+    /** @var WakeUp|null */
     private ?array $template = null;
 
     public function __construct(
@@ -68,7 +70,7 @@ final class WakeUps
     /**
      * The runtime's wakeUp array, null where there is no outbox.
      *
-     * @return array<string, string>|null
+     * @return WakeUp|null
      */
     public function template(): ?array
     {
@@ -160,7 +162,7 @@ final class WakeUps
      * a retry, say, would delay it.
      *
      * @param array{kind: string, queue: string, table: string} $sender
-     * @return array<string, string>|null
+     * @return WakeUp|null
      */
     private function makeTemplate(array $sender): ?array
     {

@@ -106,7 +106,7 @@ final class DrainGuard
             fclose($socket);
         }
         if (pcntl_wifexited($status)) {
-            return pcntl_wexitstatus($status);
+            return (int)pcntl_wexitstatus($status);
         }
         $messages->failure(sprintf('The worker was ended by signal %d; the reaper takes its run over.', pcntl_wtermsig($status)));
 
@@ -125,9 +125,9 @@ final class DrainGuard
             foreach ($lines as $line) {
                 [$runUid, $owner] = json_decode($line, true);
                 if ($owner === null) {
-                    unset($runs[$runUid]);
+                    unset($runs[(int)$runUid]);
                 } else {
-                    $runs[$runUid] = $owner;
+                    $runs[(int)$runUid] = (string)$owner;
                 }
             }
         }
