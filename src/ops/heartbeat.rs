@@ -2,9 +2,11 @@
 //!
 //! Guard: the run's uid, `running`, and the owner byte by byte. Effect: `lease_expires`, `tstamp`.
 
+use std::time::Duration;
+
 use super::confirm::is_held;
 use super::sql::{Context, LEASE_COLUMNS, bind, owned_by, renewal, sql, update_held, with_columns};
-use crate::config::options::Options;
+use crate::config::options::{Options, Timeouts};
 use crate::db::row::{flag, text};
 use crate::db::{Session, idempotent};
 use crate::domain::holder::Holder;
@@ -29,8 +31,10 @@ pub enum Beat {
 pub enum End {
     /// At the new end, also where that is earlier: the first heartbeat takes over from a longer lease.
     Exact,
-    /// Never earlier than it stands. A heartbeat that was delayed on a discarded connection may arrive after a later one; the
-    /// row's end would move back behind the holder's deadline.
+    /// Not earlier than it stands: a heartbeat that was delayed on a discarded connection may arrive after a
+    /// later one, and the row's end would move back behind the holder's deadline. But at most a lease and
+    /// the time limits ahead, so that the next heartbeat repairs what a wrong reading of the clock wrote
+    /// (rule 32).
     NeverEarlier,
 }
 
@@ -64,7 +68,14 @@ pub async fn beat(
             let expires = match end {
                 End::Exact => context.bound(expires),
                 End::NeverEarlier => {
-                    sql!("GREATEST(lease_expires, {})", context.bound(expires))
+                    // A clock that is behind for a moment must not make a live run stale: the bound is that
+                    // of the clock that is ahead.
+                    let latest = expires.saturating_add(lateness(session.timeouts())).min(MAX_U32);
+                    sql!(
+                        "GREATEST({}, LEAST(lease_expires, {}))",
+                        context.bound(expires),
+                        context.bound_by_the_later_clock(latest)
+                    )
                 }
             };
             let write = update_held(context, renewal(expires, context.bound_now()), holder);
@@ -78,7 +89,7 @@ pub async fn beat(
             }
         }
         Err(Error::connection(format!(
-            "run {} was given away and taken again in the middle of a beat",
+            "run {} was given away and taken again in the middle of a heartbeat",
             holder.run_uid
         )))
     };
@@ -86,6 +97,14 @@ pub async fn beat(
         idempotent(session, heartbeat).await
     })
     .await
+}
+
+/// How much later than a heartbeat that was sent after it a heartbeat may take effect, in seconds: its
+/// time limits. The server bounds lock waits in whole seconds, and the client waits a moment longer.
+fn lateness(limits: Timeouts) -> i64 {
+    const LEAST_QUERY: Duration = Duration::from_millis(1_500);
+    let limit = limits.connect.saturating_add(limits.query.max(LEAST_QUERY));
+    i64::try_from(limit.as_millis().div_ceil(1_000)).unwrap_or(MAX_U32)
 }
 
 /// Reads the state under the row's lock.

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use mysql_async::Value;
 
-use super::fragment::{Sql, number, sql};
+use super::fragment::{Sql, bind, number, sql};
 use crate::config::options::{Clock, Options, TableName};
 use crate::domain::validate::MAX_U32;
 
@@ -66,6 +66,13 @@ impl<'a> Context<'a> {
     /// Now, as a bound value.
     pub(in crate::ops) fn bound_now(&self) -> Sql {
         self.bound(self.time)
+    }
+
+    /// An absolute time of the caller by whichever clock is ahead, the caller's or the database's. What this bounds is not moved by
+    /// one of them that is behind.
+    pub(in crate::ops) fn bound_by_the_later_clock(&self, absolute: i64) -> Sql {
+        let distance = absolute.saturating_sub(self.time);
+        sql!("GREATEST({}, UNIX_TIMESTAMP() + {})", bind(absolute), bind(distance))
     }
 
     /// An absolute time of the caller as text: an integer, or the database's clock moved by one.
