@@ -83,4 +83,4 @@ an empty table: NrLlmConfigurationException: option wakeUp['table'] must be a ta
 ["table"]: NrLlmConnectionException
 ["headers"]: NrLlmConnectionException
 null: NrLlmConnectionException
-no array: TypeError: $options ['wakeUp'] must be an array, string given
+no array: TypeError: $options['wakeUp'] must be of type array, string given

@@ -93,7 +93,7 @@ if (!class_exists(NrLlmRuntime::class, false)) {
             array $options = [],
         ) {
             if (!is_array($connection) && !is_string($connection)) {
-                throw Caller::blame(new TypeError('NrLlmRuntime::__construct(): Argument #1 ($connection) must be of type array|string, ' . Json::typeName($connection) . ' given'));
+                throw Caller::blame(new TypeError('NrLlmRuntime::__construct(): Argument #1 ($connection) must be of type array|string, ' . Json::given($connection) . ' given'));
             }
             Values::set($this, new Settings($connection, $options));
         }

@@ -57,7 +57,7 @@ impl ReapRequest {
                     request.wake_up = match value {
                         Input::Null => None,
                         Input::Map(entries) => Some(WakeUp::parse(entries)?),
-                        other => return Err(wrong_type("wakeUp", "an array", other).into()),
+                        other => return Err(wrong_type("wakeUp", "array", other).into()),
                     }
                 }
                 unknown => {
@@ -95,19 +95,19 @@ impl SweepRequest {
 }
 
 fn wrong_type(option: &str, expected: &str, value: &Input) -> ArgumentError {
-    ArgumentError::option_type(option, format!("must be {expected}, {} given", value.type_name()))
+    ArgumentError::option_type(option, expected, value.type_name())
 }
 
 fn flag(option: &str, value: &Input) -> Result<bool, ArgumentError> {
     match value {
         Input::Bool(value) => Ok(*value),
-        other => Err(wrong_type(option, "a bool", other)),
+        other => Err(wrong_type(option, "bool", other)),
     }
 }
 
 fn uids(option: &str, value: &Input) -> Result<Vec<u64>, ArgumentError> {
     let Input::Map(entries) = value else {
-        return Err(wrong_type(option, "a list of run uids", value));
+        return Err(wrong_type(option, "array", value));
     };
     entries
         .iter()
@@ -115,7 +115,13 @@ fn uids(option: &str, value: &Input) -> Result<Vec<u64>, ArgumentError> {
             Input::Int(uid) => validate::positive("options", *uid).map_err(|_| {
                 ArgumentError::option(option, format!("must list uids of at least 1, {uid} given"))
             }),
-            other => Err(wrong_type(option, "a list of run uids (int)", other)),
+            other => Err(ArgumentError {
+                is_type: true,
+                ..ArgumentError::option(
+                    option,
+                    format!("must list values of type int, {} given", other.type_name()),
+                )
+            }),
         })
         .collect()
 }
@@ -241,27 +247,27 @@ mod tests {
             (
                 Kind::Type,
                 parse("dryRun", Input::Int(1)),
-                "$options ['dryRun'] must be a bool, int given",
+                "$options['dryRun'] must be of type bool, int given",
             ),
             (
                 Kind::Argument,
                 parse("only", wrong_uids),
-                "$options ['only'] must list uids of at least 1, 0 given",
+                "$options['only'] must list uids of at least 1, 0 given",
             ),
             (
                 Kind::Type,
                 parse("only", wrong_type),
-                "$options ['only'] must be a list of run uids (int), string given",
+                "$options['only'] must list values of type int, string given",
             ),
             (
                 Kind::Type,
                 parse("except", Input::Int(5)),
-                "$options ['except'] must be a list of run uids, int given",
+                "$options['except'] must be of type array, int given",
             ),
             (
                 Kind::Type,
                 parse("wakeUp", Input::Bytes(Vec::new())),
-                "$options ['wakeUp'] must be an array, string given",
+                "$options['wakeUp'] must be of type array, string given",
             ),
             (
                 Kind::Argument,

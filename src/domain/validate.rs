@@ -1,5 +1,6 @@
 //! Checks of arguments, before any SQL: the same under every server and `sql_mode`.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 
 /// The largest value of the unsigned 32-bit columns.
@@ -9,8 +10,8 @@ pub const MAX_U32: i64 = 4_294_967_295;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("${argument} {message}")]
 pub struct ArgumentError {
-    /// The argument, in the spelling of the interface (`runUid`).
-    pub argument: &'static str,
+    /// The argument, in the spelling of the interface (`runUid`, `options['dryRun']`).
+    pub argument: Cow<'static, str>,
     /// What is wrong with it and what would be right.
     pub message: String,
     /// Is it the type that is wrong, and not the value?
@@ -20,17 +21,22 @@ pub struct ArgumentError {
 impl ArgumentError {
     /// A wrong value for `argument`; `message` goes on where "$argument" ends.
     pub fn new(argument: &'static str, message: impl Into<String>) -> Self {
-        Self { argument, message: message.into(), is_type: false }
+        Self { argument: Cow::Borrowed(argument), message: message.into(), is_type: false }
     }
 
-    /// A value of the wrong type in the array `$options`; `message` goes on where "['option']" ends.
-    pub fn option_type(option: &str, message: impl Display) -> Self {
+    /// A value of the wrong type in the array `$options`: `expected` is the right one, `given` the type of the value.
+    pub fn option_type(option: &str, expected: impl Display, given: &str) -> Self {
+        let message = format!("must be of type {expected}, {given} given");
         Self { is_type: true, ..Self::option(option, message) }
     }
 
     /// A wrong value in the array `$options`; `message` goes on where "['option']" ends.
-    pub fn option(option: &str, message: impl Display) -> Self {
-        Self::new("options", format!("['{option}'] {message}"))
+    pub fn option(option: &str, message: impl Into<String>) -> Self {
+        Self {
+            argument: Cow::Owned(format!("options['{option}']")),
+            message: message.into(),
+            is_type: false,
+        }
     }
 }
 

@@ -165,10 +165,10 @@ fn ini_path(name: &CStr) -> Option<PathBuf> {
 pub(super) fn connection(zval: &Zval) -> PhpResult<Input> {
     match input(zval) {
         connection @ (Input::Map(_) | Input::Bytes(_)) => Ok(connection),
-        other => Err(PhpException::new(
+        _ => Err(PhpException::new(
             format!(
                 "NrLlmRuntime::__construct(): Argument #1 ($connection) must be of type array|string, {} given",
-                other.type_name()
+                super::arguments::type_name(zval).to_string_lossy()
             ),
             0,
             ce::type_error(),

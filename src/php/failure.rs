@@ -7,6 +7,7 @@ use ext_php_rs::types::ZendHashTable;
 use ext_php_rs::zend::ClassEntry;
 
 use super::convert::{Builder, int};
+use super::objects::Compare;
 use crate::domain::failure::{Failure, FailureClass};
 
 unsafe extern "C" {
@@ -22,10 +23,17 @@ pub(super) fn json_serializable() -> &'static ClassEntry {
 
 /// The class of a failure, and what follows from it.
 #[php_class]
+#[derive(PartialEq)]
 #[php(flags = ClassFlags::Final.union(ClassFlags::NoDynamicProperties))]
 #[php(implements(ce = json_serializable, stub = "\\JsonSerializable"))]
 pub(super) struct NrLlmFailure {
     failure: Failure,
+}
+
+impl Compare for NrLlmFailure {
+    fn is_equal(&self, other: &Self) -> bool {
+        self == other
+    }
 }
 
 impl NrLlmFailure {

@@ -4,6 +4,7 @@ use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::prelude::*;
 
 use super::convert::int;
+use super::objects::Compare;
 use crate::keeper::Lease;
 
 /// A lease that a thread keeps renewing.
@@ -11,6 +12,12 @@ use crate::keeper::Lease;
 #[php(flags = ClassFlags::Final.union(ClassFlags::NoDynamicProperties))]
 pub(super) struct NrLlmLease {
     lease: Lease,
+}
+
+impl Compare for NrLlmLease {
+    fn is_equal(&self, _: &Self) -> bool {
+        false
+    }
 }
 
 impl NrLlmLease {

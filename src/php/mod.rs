@@ -1,16 +1,18 @@
 //! The Zend boundary: one file a PHP class. A method here converts its arguments, calls, and converts the answer: no SQL, no
 //! policy.
 
+mod arguments;
+mod classes;
 mod convert;
 mod exceptions;
 mod failure;
 mod frames;
 mod interrupt;
 mod lease;
+mod objects;
 mod recovery;
 mod report;
 mod runtime;
-mod sensitive;
 mod throwable;
 
 use std::panic::catch_unwind;
@@ -33,7 +35,7 @@ const EXTENSION: &str = "nrllm_runtime";
 unsafe extern "C" fn startup(_type: i32, _module: i32) -> i32 {
     let registered = catch_unwind(|| {
         throwable::prepare();
-        sensitive::module_started();
+        classes::module_started();
         interrupt::module_started();
         exceptions::register()
     });
@@ -51,7 +53,7 @@ unsafe extern "C" fn startup(_type: i32, _module: i32) -> i32 {
 unsafe extern "C" fn request_startup(_type: i32, _module: i32) -> i32 {
     let _ = catch_unwind(|| {
         throwable::request_started();
-        sensitive::mark_once();
+        classes::complete_once();
     });
     0
 }

@@ -7,16 +7,24 @@ use ext_php_rs::types::ZendHashTable;
 
 use super::convert::{Builder, int};
 use super::failure::{NrLlmFailure, json_serializable};
+use super::objects::Compare;
 use crate::domain::failure::Failure;
 use crate::ops::recover_failure::Recovery;
 
 /// What became of a failed run.
 #[php_class]
+#[derive(PartialEq)]
 #[php(flags = ClassFlags::Final.union(ClassFlags::NoDynamicProperties))]
 #[php(implements(ce = json_serializable, stub = "\\JsonSerializable"))]
 pub(super) struct NrLlmRecovery {
     recovery: Recovery,
     failure: Failure,
+}
+
+impl Compare for NrLlmRecovery {
+    fn is_equal(&self, other: &Self) -> bool {
+        self == other
+    }
 }
 
 impl NrLlmRecovery {

@@ -8,15 +8,23 @@ use ext_php_rs::zend::ce;
 
 use super::convert::{Builder, int};
 use super::failure::json_serializable;
+use super::objects::Compare;
 use crate::ops::reap::{Entry, Report};
 
 /// What a reaper did, run by run.
 #[php_class]
+#[derive(PartialEq)]
 #[php(flags = ClassFlags::Final.union(ClassFlags::NoDynamicProperties))]
 #[php(implements(ce = ce::countable, stub = "\\Countable"))]
 #[php(implements(ce = json_serializable, stub = "\\JsonSerializable"))]
 pub(super) struct NrLlmReapReport {
     report: Report,
+}
+
+impl Compare for NrLlmReapReport {
+    fn is_equal(&self, other: &Self) -> bool {
+        self == other
+    }
 }
 
 impl NrLlmReapReport {

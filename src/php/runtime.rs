@@ -15,6 +15,7 @@ use super::convert::{self, Array, Builder, Text, ThrowableArg, int};
 use super::failure::NrLlmFailure;
 use super::interrupt;
 use super::lease::NrLlmLease;
+use super::objects::Compare;
 use super::recovery::NrLlmRecovery;
 use super::report::NrLlmReapReport;
 use super::throwable;
@@ -42,6 +43,12 @@ use crate::process::sessions::{self, Key};
 pub(super) struct NrLlmRuntime {
     key: Key,
     options: Options,
+}
+
+impl Compare for NrLlmRuntime {
+    fn is_equal(&self, _: &Self) -> bool {
+        false
+    }
 }
 
 impl NrLlmRuntime {

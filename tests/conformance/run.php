@@ -43,9 +43,9 @@ function told(string $name, callable $call): mixed
         return $result;
     } catch (Throwable $error) {
         if ($error instanceof TypeError && !str_starts_with($error->getMessage(), '$')) {
-            // The engine and the binding word it differently; both name the argument.
-            preg_match('/[`$](\w+)/', $error->getMessage(), $argument);
-            echo "$name: ", $error::class, ' of ', $argument[1] ?? 'no argument', "\n";
+            // PHP's own words: for a function in PHP they go on with the place of the call, and from 8.3 on they tell true from false.
+            $message = preg_replace(['/, called in .*/s', '/\b(true|false) given/'], ['', 'bool given'], $error->getMessage());
+            echo "$name: ", $error::class, $error instanceof ArgumentCountError ? '' : " $message", "\n";
 
             return $error;
         }

@@ -30,6 +30,16 @@ final class Json
         };
     }
 
+    /** The type of a value as PHP names it in its own TypeError. */
+    public static function given(#[\SensitiveParameter] mixed $value): string
+    {
+        return match (true) {
+            is_bool($value) && PHP_VERSION_ID >= 80300 => $value ? 'true' : 'false',
+            is_object($value) => get_debug_type($value),
+            default => self::typeName($value),
+        };
+    }
+
     private static function tree(#[\SensitiveParameter] mixed $value, int $depth): mixed
     {
         return match (true) {
