@@ -19,25 +19,25 @@ if (!class_exists(NrLlmFailure::class, false)) {
         /** The provider could not be reached. Retryable. */
         public const CONNECTION = 'connection';
 
-        /** The provider answered 429. Retryable. */
+        /** The provider answered HTTP 429. Retryable. */
         public const RATE_LIMIT = 'rateLimit';
 
-        /** The provider answered 401 or 403. */
+        /** The provider answered HTTP 401 or 403. */
         public const AUTH = 'auth';
 
-        /** The provider is not set up rightly. */
+        /** The configuration of the provider is wrong. */
         public const CONFIGURATION = 'configuration';
 
-        /** The provider answered another 4xx. */
+        /** The provider answered another HTTP 4xx. */
         public const CLIENT_ERROR = 'clientError';
 
-        /** The provider answered 5xx. Retryable. */
+        /** The provider answered HTTP 5xx. Retryable. */
         public const SERVER_ERROR = 'serverError';
 
-        /** The circuit to the provider is open. Retryable, and does not trip it again. */
+        /** The circuit to the provider is open. Retryable, and does not trip the circuit again. */
         public const CIRCUIT_OPEN = 'circuitOpen';
 
-        /** None of these. */
+        /** Any other failure. */
         public const UNKNOWN = 'unknown';
 
         /** @internal not made by `new` */
@@ -47,55 +47,65 @@ if (!class_exists(NrLlmFailure::class, false)) {
         }
 
         /**
-         * The class.
+         * Returns the class of the failure.
          *
-         * @return self::CONNECTION|self::RATE_LIMIT|self::AUTH|self::CONFIGURATION|self::CLIENT_ERROR|self::SERVER_ERROR|self::CIRCUIT_OPEN|self::UNKNOWN
+         * @return self::* one of the constants
          */
         public function failureClass(): string
         {
             return Values::of($this)['failureClass'];
         }
 
-        /** Whether another attempt may help: connection, rateLimit, serverError, circuitOpen. */
+        /**
+         * Returns whether another attempt may help: connection, rateLimit, serverError, circuitOpen.
+         */
         public function isRetryable(): bool
         {
             return Values::of($this)['retryable'];
         }
 
-        /** Whether the failure counts against the provider: connection, rateLimit, serverError. */
+        /** Returns whether the failure trips the circuit: connection, rateLimit, serverError. */
         public function tripsCircuit(): bool
         {
             return Values::of($this)['tripsCircuit'];
         }
 
-        /** The class name of the error given, as it goes into `error_class`: at most 255 characters, without the path of an anonymous class. */
+        /**
+         * Returns the class name of the given error, as it goes into `error_class`: at most 255
+         * characters, without the path of an anonymous class.
+         */
         public function errorClass(): string
         {
             return Values::of($this)['errorClass'];
         }
 
-        /** The HTTP status that decided; null when none did. */
+        /** Returns the HTTP status that decided the class; null when none did. */
         public function httpStatus(): ?int
         {
             return Values::of($this)['httpStatus'];
         }
 
-        /** For how many seconds the failure itself asks to wait; null when it does not. {@see NrLlmRuntime::recoverFailure()} honours it. */
+        /**
+         * Returns for how many seconds the failure itself asks to wait: what its declared int property
+         * `retryAfterSeconds` holds, as in nr_llm's CircuitOpenException; null where it has none.
+         * {@see NrLlmRuntime::recoverFailure()} honours it, up to an hour.
+         */
         public function retryAfterSeconds(): ?int
         {
             return Values::of($this)['retryAfterSeconds'];
         }
 
-        /** The class, as {@see failureClass()}. */
+        /** Returns the class, as {@see failureClass()}. */
         public function __toString(): string
         {
             return Values::of($this)['failureClass'];
         }
 
         /**
-         * The same as an array, for `json_encode()` and logs.
+         * Returns the failure as an array, for `json_encode()` and logs.
          *
-         * @return array{failureClass: string, retryable: bool, tripsCircuit: bool, errorClass: string, httpStatus: int|null, retryAfterSeconds: int|null}
+         * @return array{failureClass: string, retryable: bool, tripsCircuit: bool, errorClass: string,
+         *     httpStatus: int|null, retryAfterSeconds: int|null}
          */
         public function jsonSerialize(): array
         {
@@ -103,9 +113,7 @@ if (!class_exists(NrLlmFailure::class, false)) {
         }
 
         /** @internal not cloneable */
-        private function __clone()
-        {
-        }
+        private function __clone() {}
 
         /** @internal not serializable */
         public function __serialize(): array

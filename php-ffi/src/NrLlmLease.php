@@ -26,25 +26,28 @@ if (!class_exists(NrLlmLease::class, false)) {
         }
 
         /**
-         * How the lease stands.
+         * Returns the state of the lease.
          *
-         * @return 'held'|'unknown'|'lost'|'cancelled'|'stopped' `held`: the last beat succeeded; `unknown`: it failed, and the deadline has not
-         *     passed; `lost`: the server named another owner, or the deadline passed; `cancelled`: the run was; `stopped`: released, inherited by a
-         *     fork, or the run was settled. The last three are final.
+         * @return 'held'|'unknown'|'lost'|'cancelled'|'stopped' `held`: the last heartbeat succeeded;
+         *     `unknown`: it failed, and the deadline has not passed; `lost`: the server named another
+         *     owner, or the deadline passed; `cancelled`: the run was cancelled; `stopped`: released,
+         *     inherited by a fork, or the run is completed, failed or waiting. The last three are
+         *     final.
          */
         public function state(): string
         {
             return Values::of($this)->state();
         }
 
-        /** Whether the run is still this process's: true exactly in `held` and `unknown`. */
+        /** Returns whether this process still owns the run: true exactly in `held` and `unknown`. */
         public function isHeld(): bool
         {
             return Values::of($this)->isHeld();
         }
 
         /**
-         * Milliseconds until the lease runs out, counted from when the last successful beat was sent; 0 outside `held` and `unknown`.
+         * Returns the milliseconds until the lease expires, counted from when the last successful
+         * heartbeat was sent; 0 outside `held` and `unknown`.
          *
          * @return int<0, max>
          */
@@ -54,9 +57,9 @@ if (!class_exists(NrLlmLease::class, false)) {
         }
 
         /**
-         * Says that progress was made: the limit `maxSilentSeconds` counts from here.
+         * Reports progress: the limit `maxSilentSeconds` counts from here.
          *
-         * @throws NrLlmLeaseLostException in `lost` and `stopped`; the message says why
+         * @throws NrLlmLeaseLostException in `lost` and `stopped`; the message gives the reason
          * @throws NrLlmRunCancelledException in `cancelled`
          */
         public function step(): void
@@ -65,7 +68,7 @@ if (!class_exists(NrLlmLease::class, false)) {
         }
 
         /**
-         * How many beats succeeded, the first renewal included.
+         * Returns the number of successful heartbeats, the first renewal included.
          *
          * @return int<0, max>
          */
@@ -74,14 +77,16 @@ if (!class_exists(NrLlmLease::class, false)) {
             return Values::of($this)->beats();
         }
 
-        /** Why the last beat failed, or which limit ended the beats; null when nothing went wrong. */
+        /**
+         * Returns why the last heartbeat failed, or which limit paused renewal; null after a success.
+         */
         public function lastError(): ?string
         {
             return Values::of($this)->lastError();
         }
 
         /**
-         * The run's uid.
+         * Returns the run's uid.
          *
          * @return positive-int
          */
@@ -91,7 +96,7 @@ if (!class_exists(NrLlmLease::class, false)) {
         }
 
         /**
-         * The owner.
+         * Returns the owner.
          *
          * @return non-empty-string
          */
@@ -100,16 +105,17 @@ if (!class_exists(NrLlmLease::class, false)) {
             return Values::of($this)->claimedBy();
         }
 
-        /** Stops the beats: `held` and `unknown` become `stopped`. The row is left as it is. May be called again. */
+        /**
+         * Ends the heartbeats: `held` and `unknown` become `stopped`. The row keeps its values. A
+         * second call has no effect.
+         */
         public function release(): void
         {
             Values::of($this)->release();
         }
 
         /** @internal not cloneable */
-        private function __clone()
-        {
-        }
+        private function __clone() {}
 
         /** @internal not serializable */
         public function __serialize(): array

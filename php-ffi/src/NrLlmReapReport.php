@@ -35,7 +35,7 @@ if (!class_exists(NrLlmReapReport::class, false)) {
         }
 
         /**
-         * The runs that are queued again; `reason` is null.
+         * Returns the requeued runs; `reason` is null.
          *
          * @return list<ReapedRun>
          */
@@ -45,7 +45,7 @@ if (!class_exists(NrLlmReapReport::class, false)) {
         }
 
         /**
-         * The runs that have ended as failed; `reason` is the termination reason.
+         * Returns the dead-lettered runs; `reason` is the termination reason.
          *
          * @return list<ReapedRun>
          */
@@ -55,9 +55,11 @@ if (!class_exists(NrLlmReapReport::class, false)) {
         }
 
         /**
-         * The runs that were left alone; `reason` is `renewed` (no longer stale), `contended` (locked by somebody else), `excepted`,
-         * with `wakeUp` also `unwakeable` (its uuid does not fit into the message; nothing was written), or `unknown` (the connection died at the
-         * commit and the row could not be read back: it may have been handled; `leaseState()` tells, and the sweep wakes what was not woken).
+         * Returns the runs that were skipped; `reason` is `renewed` (no longer stale), `contended`
+         * (another transaction locks the row), `excepted`, with `wakeUp` also `unwakeable` (the uuid
+         * does not fit into the message; nothing was written), or `unknown` (the connection was lost at
+         * the commit and the row could not be read back: it may have been handled; `leaseState()`
+         * reports it, and the sweep finds it if no worker was notified).
          *
          * @return list<ReapedRun>
          */
@@ -66,20 +68,20 @@ if (!class_exists(NrLlmReapReport::class, false)) {
             return Values::of($this)['skipped'];
         }
 
-        /** Whether nothing was written: the report says what would have been. */
+        /** Returns whether this was a dry run: nothing was written. */
         public function isDryRun(): bool
         {
             return Values::of($this)['dryRun'];
         }
 
-        /** Whether stale candidates were left: another tick would find work. */
+        /** Returns whether stale candidates were left that this call did not examine. */
         public function hasMore(): bool
         {
             return Values::of($this)['hasMore'];
         }
 
         /**
-         * Requeued, dead-lettered and skipped together.
+         * Returns the number of requeued, dead-lettered and skipped runs together.
          *
          * @return int<0, max>
          */
@@ -89,9 +91,15 @@ if (!class_exists(NrLlmReapReport::class, false)) {
         }
 
         /**
-         * The same as an array, for `json_encode()` and logs.
+         * Returns the report as an array, for `json_encode()` and logs.
          *
-         * @return array{requeued: list<ReapedRun>, deadLettered: list<ReapedRun>, skipped: list<ReapedRun>, dryRun: bool, hasMore: bool}
+         * @return array{
+         *     requeued: list<ReapedRun>,
+         *     deadLettered: list<ReapedRun>,
+         *     skipped: list<ReapedRun>,
+         *     dryRun: bool,
+         *     hasMore: bool
+         * }
          */
         public function jsonSerialize(): array
         {
@@ -99,9 +107,7 @@ if (!class_exists(NrLlmReapReport::class, false)) {
         }
 
         /** @internal not cloneable */
-        private function __clone()
-        {
-        }
+        private function __clone() {}
 
         /** @internal not serializable */
         public function __serialize(): array

@@ -32,7 +32,7 @@ if (!class_exists(NrLlmRecovery::class, false)) {
         }
 
         /**
-         * What was written.
+         * Returns what was written.
          *
          * @return self::REQUEUED|self::DEAD_LETTERED|self::LEASE_LOST
          */
@@ -42,7 +42,7 @@ if (!class_exists(NrLlmRecovery::class, false)) {
         }
 
         /**
-         * Why it was dead-lettered; null otherwise.
+         * Returns why the run was dead-lettered; null otherwise.
          *
          * @return 'not_retryable'|'retries_exhausted'|null
          */
@@ -51,14 +51,15 @@ if (!class_exists(NrLlmRecovery::class, false)) {
             return Values::of($this)['reason'];
         }
 
-        /** The failure as it was classified. */
+        /** Returns the classified failure. */
         public function failure(): NrLlmFailure
         {
             return Values::make(NrLlmFailure::class, Values::of($this)['failure']);
         }
 
         /**
-         * How often the run has been requeued, as the row now says; null when the lease is lost.
+         * Returns how often the run has been requeued, as the row has it now; null when the lease is
+         * lost.
          *
          * @return int<0, max>|null
          */
@@ -68,7 +69,7 @@ if (!class_exists(NrLlmRecovery::class, false)) {
         }
 
         /**
-         * The backoff before the wake-up in milliseconds, jitter included; null unless requeued.
+         * Returns the delay before the wake-up in milliseconds, jitter included; null unless requeued.
          *
          * @return int<0, max>|null
          */
@@ -77,25 +78,35 @@ if (!class_exists(NrLlmRecovery::class, false)) {
             return Values::of($this)['delayMs'];
         }
 
-        /** Whether the wake-up was written in the same transaction. When false after a requeue, the caller wakes a worker. */
+        /**
+         * Returns whether the wake-up was written in the same transaction. When false after a requeue,
+         * the caller notifies a worker.
+         */
         public function wokenUp(): bool
         {
             return Values::of($this)['wokenUp'];
         }
 
-        /** Whether the server's reply was lost and the outcome was read back from the row. */
+        /** Returns whether the server's reply was lost and the outcome was read back from the row. */
         public function isConfirmed(): bool
         {
             return Values::of($this)['confirmed'];
         }
 
         /**
-         * The same as an array, for `json_encode()` and logs.
+         * Returns the recovery as an array, for `json_encode()` and logs.
          *
          * @return array{
          *     outcome: self::REQUEUED|self::DEAD_LETTERED|self::LEASE_LOST,
          *     reason: 'not_retryable'|'retries_exhausted'|null,
-         *     failure: array{failureClass: string, retryable: bool, tripsCircuit: bool, errorClass: string, httpStatus: int|null, retryAfterSeconds: int|null},
+         *     failure: array{
+         *         failureClass: string,
+         *         retryable: bool,
+         *         tripsCircuit: bool,
+         *         errorClass: string,
+         *         httpStatus: int|null,
+         *         retryAfterSeconds: int|null
+         *     },
          *     requeueCount: int<0, max>|null,
          *     delayMs: int<0, max>|null,
          *     wokenUp: bool,
@@ -108,9 +119,7 @@ if (!class_exists(NrLlmRecovery::class, false)) {
         }
 
         /** @internal not cloneable */
-        private function __clone()
-        {
-        }
+        private function __clone() {}
 
         /** @internal not serializable */
         public function __serialize(): array

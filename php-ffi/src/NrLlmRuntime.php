@@ -58,34 +58,37 @@ if (!class_exists(NrLlmRuntime::class, false)) {
      */
     final readonly class NrLlmRuntime
     {
-        /** The version of the module: that of the crate, of `phpversion('nrllm_runtime')` and of the C library. */
+        /** The version of the extension, `phpversion('nrllm_runtime')`, and of the C library. */
         public const VERSION = '0.1.0';
 
         /** nr_llm's lease length in seconds. */
         public const LEASE_SECONDS = 900;
 
-        /** How often a run is requeued before it is dead-lettered, whatever requeued it. */
+        /** The retry budget: how often a run is requeued before it is dead-lettered. */
         public const MAX_REQUEUES = 3;
 
-        /** The backoff before the first repetition, in milliseconds; it doubles with each requeue. */
+        /** The backoff before the first retry, in milliseconds. It doubles with each requeue. */
         public const REQUEUE_BACKOFF_MS = 30000;
 
         /** The longest backoff, in milliseconds. */
         public const REQUEUE_BACKOFF_CAP_MS = 600000;
 
         /**
-         * Takes the settings and checks them. Nothing is sent: the connection is opened by the first call that needs it.
+         * Checks and stores the settings. Sends nothing: the first call that needs the server connects.
          *
-         * @param ConnectionArray|non-empty-string $connection TYPO3's connection array, or a URL `mysql://user:pass@host:port/db?socket=…`.
-         *     Empty strings count as absent. A `unix_socket` is used with an empty host or `localhost`, as PHP's drivers do. TLS is asked for
-         *     in the spelling of the driver that is named: `ssl_ca` and its kin at the top level for mysqli, the `PDO::MYSQL_ATTR_SSL_*` keys in
-         *     `driverOptions` for pdo_mysql. Other keys are ignored: the session has its own settings.
-         * @param Options $options `table` (default `tx_nrllm_agentrun`, optionally with a schema), `clock` (`caller`), `connectTimeoutMs` (3000),
-         *     `queryTimeoutMs` (5000), `maxRequeues` (3), `backoffBaseMs` (30000), `backoffCapMs` (600000), `jitter` (0.0, up to 1.0: the share
-         *     of the backoff that is added at most)
+         * @param ConnectionArray|string $connection TYPO3's connection array, or a URL
+         *     `mysql://user:pass@host:port/db?socket=…`. Empty strings count as absent. A `unix_socket`
+         *     is used with an empty host or `localhost`, as PHP's drivers do. TLS is requested in the
+         *     spelling of the named driver: `ssl_ca`, `ssl_cert`, `ssl_key` at the top level for
+         *     mysqli, the `PDO::MYSQL_ATTR_SSL_*` keys in `driverOptions` for pdo_mysql. Other keys are
+         *     ignored: the session has its own settings.
+         * @param Options $options `table` (default `tx_nrllm_agentrun`, optionally with a schema),
+         *     `clock` (`caller`), `connectTimeoutMs` (3000), `queryTimeoutMs` (5000), `maxRequeues`
+         *     (3), `backoffBaseMs` (30000), `backoffCapMs` (600000), `jitter` (0.0, up to 1.0: the
+         *     largest share of the backoff that is added to it)
          *
-         * @throws NrLlmConfigurationException for a driver other than mysqli and pdo_mysql, an unknown or wrong option, a wrong setting, or TLS
-         *     that cannot be had as asked for
+         * @throws NrLlmConfigurationException for a driver other than mysqli and pdo_mysql, an unknown
+         *     or wrong option, a wrong setting, or a TLS configuration that is not supported
          */
         public function __construct(
             #[\SensitiveParameter]
@@ -99,17 +102,19 @@ if (!class_exists(NrLlmRuntime::class, false)) {
         }
 
         /**
-         * Takes a queued run: it becomes running, owned by `$claimedBy` until `$leaseExpires`.
+         * Claims a queued run: it becomes running, owned by `$claimedBy` until `$leaseExpires`.
          *
-         * @param positive-int $runUid the run's uid
-         * @param non-empty-string $claimedBy who takes it, 1 to 64 characters, unique to this process (see {@see identity()})
-         * @param int<1, 4294967295> $leaseExpires until when, in unix seconds
+         * @param int $runUid the run's uid, at least 1
+         * @param string $claimedBy the owner, 1 to 64 characters, unique to this process (see {@see
+         *     identity()})
+         * @param int $leaseExpires when the lease expires, in unix seconds
          *
-         * @return bool false when somebody else has it, it was cancelled, or it does not exist
+         * @return bool false when another worker has the run, it was cancelled, or it does not exist
          *
          * @throws ValueError for an argument out of its range
          * @throws NrLlmConfigurationException when the table or a column is missing
-         * @throws NrLlmConnectionException when the server cannot be reached in time; `outcome unknown` when the reply was lost for good
+         * @throws NrLlmConnectionException when the server cannot be reached in time, or with `outcome
+         *     unknown` when the reply was lost and could not be read back
          * @throws NrLlmQueryException when the server refuses the statement
          */
         public function claimQueued(int $runUid, string $claimedBy, int $leaseExpires): bool
@@ -118,17 +123,18 @@ if (!class_exists(NrLlmRuntime::class, false)) {
         }
 
         /**
-         * Extends the lease of a running run. A renewal that changes nothing is still a renewal.
+         * Renews the lease of a running run. A renewal that changes no value is still a renewal.
          *
-         * @param positive-int $runUid the run's uid
-         * @param non-empty-string $claimedBy the owner, compared byte by byte
-         * @param int<1, 4294967295> $leaseExpires the new end of the lease, in unix seconds
+         * @param int $runUid the run's uid, at least 1
+         * @param string $claimedBy the owner, compared byte by byte, 1 to 64 characters
+         * @param int $leaseExpires when the lease expires from now on, in unix seconds
          *
-         * @return bool false when the lease is lost ({@see leaseState()} says how)
+         * @return bool false when the lease is lost ({@see leaseState()} reports how)
          *
          * @throws ValueError for an argument out of its range
          * @throws NrLlmConfigurationException when the table or a column is missing
-         * @throws NrLlmConnectionException when the server cannot be reached in time: says nothing about the ownership
+         * @throws NrLlmConnectionException when the server cannot be reached in time. The ownership is
+         *     then unknown: it does not change because of the error
          * @throws NrLlmQueryException when the server refuses the statement
          */
         public function renewLease(int $runUid, string $claimedBy, int $leaseExpires): bool
@@ -137,19 +143,22 @@ if (!class_exists(NrLlmRuntime::class, false)) {
         }
 
         /**
-         * Writes the fence: the effect of the tool about to be executed, or `''` when it is done. Renews the lease in the same write.
+         * Writes the write fence: the effect of the tool that is about to run, or `''` when it is done.
+         * Renews the lease in the same write.
          *
-         * Only `non_idempotent_write` keeps a run from another attempt.
+         * Only `non_idempotent_write` forbids another attempt.
          *
-         * @param positive-int $runUid the run's uid
-         * @param non-empty-string $claimedBy the owner, compared byte by byte
-         * @param string $effect `''`, `read_only`, `idempotent_write`, `non_idempotent_write`, or another of at most 32 characters
-         * @param int<1, 4294967295> $leaseExpires the new end of the lease, in unix seconds
+         * @param int $runUid the run's uid, at least 1
+         * @param string $claimedBy the owner, compared byte by byte, 1 to 64 characters
+         * @param string $effect `''`, `read_only`, `idempotent_write`, `non_idempotent_write`, or
+         *     another effect of at most 32 characters
+         * @param int $leaseExpires when the lease expires from now on, in unix seconds
          *
-         * @return bool false when the lease is lost: the tool must not be executed
+         * @return bool false when the lease is lost: the tool must not run
          *
          * @throws ValueError for an argument out of its range
-         * @throws NrLlmConfigurationException when the table or a column (`pending_effect` before nr_llm 0.23) is missing
+         * @throws NrLlmConfigurationException when the table or a column (`pending_effect` before
+         *     nr_llm 0.23) is missing
          * @throws NrLlmConnectionException when the server cannot be reached in time
          * @throws NrLlmQueryException when the server refuses the statement
          */
@@ -159,17 +168,19 @@ if (!class_exists(NrLlmRuntime::class, false)) {
         }
 
         /**
-         * Puts the caller's own run back on the queue. Neither the budget nor the fence is asked: the caller has decided. To have it decided, call
-         * {@see recoverFailure()}.
+         * Puts the caller's own run back on the queue. Checks neither the retry budget nor the write
+         * fence: the caller has decided. {@see recoverFailure()} decides by itself.
          *
-         * @param positive-int $runUid the run's uid
-         * @param non-empty-string $claimedBy the owner, compared byte by byte
+         * @param int $runUid the run's uid, at least 1
+         * @param string $claimedBy the owner, compared byte by byte, 1 to 64 characters
          *
          * @return bool false when the lease is lost
          *
          * @throws ValueError for an argument out of its range
-         * @throws NrLlmConfigurationException when the table or a column (`requeue_count` before nr_llm 0.21) is missing
-         * @throws NrLlmConnectionException when the server cannot be reached in time; `outcome unknown` when the reply was lost for good
+         * @throws NrLlmConfigurationException when the table or a column (`requeue_count` before nr_llm
+         *     0.21) is missing
+         * @throws NrLlmConnectionException when the server cannot be reached in time, or with `outcome
+         *     unknown` when the reply was lost and could not be read back
          * @throws NrLlmQueryException when the server refuses the statement
          */
         public function requeue(int $runUid, string $claimedBy): bool
@@ -178,17 +189,20 @@ if (!class_exists(NrLlmRuntime::class, false)) {
         }
 
         /**
-         * Puts a stale run back on the queue. Neither the budget nor the fence is asked: the caller has decided. To have it decided, call
-         * {@see reap()}.
+         * Puts a stale run back on the queue. Checks neither the retry budget nor the write fence: the
+         * caller has decided. {@see reap()} decides by itself.
          *
-         * @param positive-int $runUid the run's uid
-         * @param int<0, 4294967295> $now the time by which the lease has run out, in unix seconds; 0 handles nothing
+         * @param int $runUid the run's uid, at least 1
+         * @param int $now the time at which the lease must have expired, in unix seconds. 0 matches no
+         *     run
          *
-         * @return bool false when the run is not stale (any more)
+         * @return bool false when the run is not stale, or no longer
          *
          * @throws ValueError for an argument out of its range
-         * @throws NrLlmConfigurationException when the table or a column (`requeue_count` before nr_llm 0.21) is missing
-         * @throws NrLlmConnectionException when the server cannot be reached in time; `outcome unknown` when the reply was lost for good
+         * @throws NrLlmConfigurationException when the table or a column (`requeue_count` before nr_llm
+         *     0.21) is missing
+         * @throws NrLlmConnectionException when the server cannot be reached in time, or with `outcome
+         *     unknown` when the reply was lost and could not be read back
          * @throws NrLlmQueryException when the server refuses the statement
          */
         public function requeueStale(int $runUid, int $now): bool
@@ -197,17 +211,20 @@ if (!class_exists(NrLlmRuntime::class, false)) {
         }
 
         /**
-         * Ends a stale run as failed: `$terminationReason` is stored, both payloads and the lease are cleared.
+         * Dead-letters a stale run: stores `$terminationReason` and clears both payloads and the lease.
          *
-         * @param positive-int $runUid the run's uid
-         * @param int<0, 4294967295> $now the time by which the lease has run out, in unix seconds; 0 handles nothing
-         * @param string $terminationReason at most 32 characters: `retries_exhausted`, `not_retryable`, …
+         * @param int $runUid the run's uid, at least 1
+         * @param int $now the time at which the lease must have expired, in unix seconds. 0 matches no
+         *     run
+         * @param string $terminationReason at most 32 characters: `retries_exhausted`, `not_retryable`,
+         *     …
          *
-         * @return bool false when the run is not stale (any more)
+         * @return bool false when the run is not stale, or no longer
          *
          * @throws ValueError for an argument out of its range
          * @throws NrLlmConfigurationException when the table or a column is missing
-         * @throws NrLlmConnectionException when the server cannot be reached in time; `outcome unknown` when the reply was lost for good
+         * @throws NrLlmConnectionException when the server cannot be reached in time, or with `outcome
+         *     unknown` when the reply was lost and could not be read back
          * @throws NrLlmQueryException when the server refuses the statement
          */
         public function deadLetterStale(int $runUid, int $now, string $terminationReason): bool
@@ -216,15 +233,17 @@ if (!class_exists(NrLlmRuntime::class, false)) {
         }
 
         /**
-         * What the row says about the caller's lease. It reads the committed row and does not queue behind a row lock.
+         * Returns what the row says about the caller's lease. Reads the committed row and does not wait
+         * for row locks.
          *
-         * For telling and logging: a write ({@see renewLease()}) decides by its own guard.
+         * For reports and logs. A write such as {@see renewLease()} decides by its own guard.
          *
-         * @param positive-int $runUid the run's uid
-         * @param non-empty-string $claimedBy the owner, compared byte by byte
+         * @param int $runUid the run's uid, at least 1
+         * @param string $claimedBy the owner, compared byte by byte, 1 to 64 characters
          *
-         * @return 'held'|'taken'|'requeued'|'waiting'|'cancelled'|'completed'|'failed'|'gone'|'other' `held` also when the lease has expired but
-         *     nobody took it; `taken`: running under another owner or none
+         * @return 'held'|'taken'|'requeued'|'waiting'|'cancelled'|'completed'|'failed'|'gone'|'other'
+         *     `held` also when the lease has expired and no other worker has the run; `taken`: running
+         *     under another owner or none
          *
          * @throws ValueError for an argument out of its range
          * @throws NrLlmConfigurationException when the table or a column is missing
@@ -233,21 +252,28 @@ if (!class_exists(NrLlmRuntime::class, false)) {
          */
         public function leaseState(int $runUid, string $claimedBy): string
         {
-            return (string) Call::text('nrllm_lease_state', Values::of($this)->handle(), $runUid, $claimedBy, strlen($claimedBy));
+            return (string)Call::text('nrllm_lease_state', Values::of($this)->handle(), $runUid, $claimedBy, strlen($claimedBy));
         }
 
         /**
-         * Renews the lease once, then keeps renewing it from a thread of its own until the result is released or destroyed.
+         * Renews the lease once, then keeps it renewed by the heartbeat thread until the result is
+         * released or destroyed.
          *
-         * Keep the result in a variable: an unused one is destroyed, and with it the heartbeat, at once.
+         * Keep the result in a variable: an unused result is destroyed at once, and the heartbeat ends.
          *
-         * @param positive-int $runUid the run's uid
-         * @param non-empty-string $claimedBy the owner, compared byte by byte
-         * @param int<2, max> $leaseSeconds how long each beat extends the lease, in seconds
-         * @param array{everyMs?: positive-int, maxSilentSeconds?: positive-int, maxSeconds?: positive-int, interruptOnLoss?: bool} $options
-         *     `everyMs`: between two beats (default: a third of the lease; 100 to half the lease); `maxSilentSeconds`: without a
-         *     {@see NrLlmLease::step()} for so long the beats stop (3600); `maxSeconds`: after so long the beats stop for good (86400);
-         *     `interruptOnLoss`: throw into the running PHP code, once, when the lease is lost or the run cancelled (false)
+         * @param int $runUid the run's uid, at least 1
+         * @param string $claimedBy the owner, compared byte by byte, 1 to 64 characters
+         * @param int $leaseSeconds how long each heartbeat extends the lease, in seconds, at least 2
+         * @param array{
+         *     everyMs?: int,
+         *     maxSilentSeconds?: int,
+         *     maxSeconds?: int,
+         *     interruptOnLoss?: bool
+         * } $options `everyMs`: the interval of the heartbeats (default: a third of the lease; 100 to
+         *     half the lease); `maxSilentSeconds`: renewal pauses after so long without a {@see
+         *     NrLlmLease::step()} (3600); `maxSeconds`: renewal ends for good after so long (86400);
+         *     `interruptOnLoss`: throw into the running PHP code, once, when the lease is lost or the
+         *     run is cancelled (false)
          *
          * @throws ValueError for an argument or option out of its range, or an unknown option
          * @throws TypeError for an option of the wrong type
@@ -261,12 +287,21 @@ if (!class_exists(NrLlmRuntime::class, false)) {
         {
             $options = Json::encode($options);
 
-            return Values::make(NrLlmLease::class, new Lease($runUid, $claimedBy, Call::handle('NrllmKeptLease', 'nrllm_keep_lease', Values::of($this)->handle(), $runUid, $claimedBy,
-                strlen($claimedBy), $leaseSeconds, $options, strlen($options))));
+            return Values::make(NrLlmLease::class, new Lease($runUid, $claimedBy, Call::handle(
+                'NrllmKeptLease',
+                'nrllm_keep_lease',
+                Values::of($this)->handle(),
+                $runUid,
+                $claimedBy,
+                strlen($claimedBy),
+                $leaseSeconds,
+                $options,
+                strlen($options),
+            )));
         }
 
         /**
-         * Which class of failure a throwable belongs to, by its type. Never autoloads, never throws, sends nothing.
+         * Classifies a throwable by its type. Never autoloads, never throws, sends nothing.
          *
          * @param Throwable $error the error that ended the attempt
          */
@@ -276,60 +311,75 @@ if (!class_exists(NrLlmRuntime::class, false)) {
         }
 
         /**
-         * Settles the caller's run after a failure, in one guarded transaction: requeued with backoff when another attempt may help and is
-         * allowed, else dead-lettered.
+         * Recovers the caller's run after a failure, in one guarded transaction: requeues it with
+         * backoff when another attempt may help and is allowed, else dead-letters it.
          *
-         * @param positive-int $runUid the run's uid
-         * @param non-empty-string $claimedBy the owner, compared byte by byte
+         * @param int $runUid the run's uid, at least 1
+         * @param string $claimedBy the owner, compared byte by byte, 1 to 64 characters
          * @param Throwable $error the error that ended the attempt
-         * @param WakeUp|null $wakeUp the message that wakes a worker, written with the requeue; without it the caller wakes one after
-         *     {@see NrLlmRecovery::delayMs()}
+         * @param WakeUp|null $wakeUp the wake-up, written with the requeue. Without it the caller
+         *     notifies a worker after {@see NrLlmRecovery::delayMs()}
          *
          * @throws ValueError for an argument out of its range
          * @throws NrLlmConfigurationException when a table or column is missing, or `$wakeUp` is wrong
-         * @throws NrLlmConnectionException when the server cannot be reached in time; `outcome unknown` when the reply was lost for good
+         * @throws NrLlmConnectionException when the server cannot be reached in time, or with `outcome
+         *     unknown` when the reply was lost and could not be read back
          * @throws NrLlmQueryException when the server refuses a statement
          */
         public function recoverFailure(int $runUid, string $claimedBy, Throwable $error, ?array $wakeUp = null): NrLlmRecovery
         {
             $wakeUp = $wakeUp === null ? null : Json::encode($wakeUp);
 
-            return Values::make(NrLlmRecovery::class, Call::json('nrllm_recover_failure', Values::of($this)->handle(), $runUid, $claimedBy, strlen($claimedBy),
-                ...[...Facts::of($error), $wakeUp, strlen((string) $wakeUp)]));
+            return Values::make(NrLlmRecovery::class, Call::json(
+                'nrllm_recover_failure',
+                Values::of($this)->handle(),
+                $runUid,
+                $claimedBy,
+                strlen($claimedBy),
+                ...[...Facts::of($error), $wakeUp, strlen((string)$wakeUp)],
+            ));
         }
 
         /**
-         * Gives the caller's run back to the queue without spending its retry budget: for a worker that must stop, as in a deploy. The run is
-         * due at once; `requeue_count` is unchanged.
+         * Gives the caller's run back to the queue without spending its retry budget: for a worker that
+         * must stop, as in a deploy. The run is due at once; `requeue_count` is unchanged.
          *
-         * @param positive-int $runUid the run's uid
-         * @param non-empty-string $claimedBy the owner, compared byte by byte
-         * @param WakeUp|null $wakeUp the message that wakes a worker, written in the same transaction and available at once; without it the
-         *     caller wakes one
+         * @param int $runUid the run's uid, at least 1
+         * @param string $claimedBy the owner, compared byte by byte, 1 to 64 characters
+         * @param WakeUp|null $wakeUp the wake-up, written in the same transaction and available at once.
+         *     Without it the caller notifies a worker
          *
-         * @return bool false when the lease is lost, the write fence forbids another attempt, or no request is stored; nothing was written then
+         * @return bool false when the lease is lost, the write fence forbids another attempt, or no
+         *     request is stored. Nothing was written then
          *
          * @throws ValueError for an argument out of its range
          * @throws NrLlmConfigurationException when a table or column is missing, or `$wakeUp` is wrong
-         * @throws NrLlmConnectionException when the server cannot be reached in time; `outcome unknown` when the reply was lost for good
+         * @throws NrLlmConnectionException when the server cannot be reached in time, or with `outcome
+         *     unknown` when the reply was lost and could not be read back
          * @throws NrLlmQueryException when the server refuses a statement
          */
         public function handBack(int $runUid, string $claimedBy, ?array $wakeUp = null): bool
         {
             $wakeUp = $wakeUp === null ? null : Json::encode($wakeUp);
 
-            return Call::flag('nrllm_hand_back', Values::of($this)->handle(), $runUid, $claimedBy, strlen($claimedBy), $wakeUp, strlen((string) $wakeUp));
+            return Call::flag('nrllm_hand_back', Values::of($this)->handle(), $runUid, $claimedBy, strlen($claimedBy), $wakeUp, strlen((string)$wakeUp));
         }
 
         /**
-         * Settles stale runs, oldest lease first: requeues them or, when the fence, a missing request or the budget forbids it, dead-letters them.
-         * Never waits for, and never blocks, a live worker; several may run at once and share the work.
+         * Reaps stale runs, oldest lease first: requeues them, or dead-letters them when the write
+         * fence, a missing request or the retry budget forbids another attempt. Never waits for a live
+         * worker and never blocks one. Several reapers may run at once and share the work.
          *
-         * @param positive-int $limit how many runs are handled (requeued and dead-lettered together) at most
-         * @param int<0, 4294967295>|null $now the time by which a lease has run out, in unix seconds; null: now; 0 handles nothing
-         * @param array{dryRun?: bool, only?: list<positive-int>, except?: list<positive-int>, wakeUp?: WakeUp|null} $options `dryRun`: report and
-         *     change nothing; `only`: touch no other uid; `except`: leave these uids alone; `wakeUp`: the message that wakes a worker, written with
-         *     each requeue
+         * @param int $limit at least 1: the maximum number of runs handled (requeued and dead-lettered)
+         * @param int|null $now the time at which a lease must have expired, in unix seconds. null: now.
+         *     0 matches no run
+         * @param array{
+         *     dryRun?: bool,
+         *     only?: list<int>,
+         *     except?: list<int>,
+         *     wakeUp?: WakeUp|null
+         * } $options `dryRun`: report and change nothing; `only`: handle no other uid; `except`: leave
+         *     these uids alone; `wakeUp`: the wake-up, written with each requeue
          *
          * @throws ValueError for an argument or option out of its range, or an unknown option
          * @throws TypeError for an option of the wrong type
@@ -345,17 +395,19 @@ if (!class_exists(NrLlmRuntime::class, false)) {
         }
 
         /**
-         * Ends a run as failed (`provider_failed`) whose wake-up could not be sent, if no worker has taken it meanwhile.
+         * Ends a run as failed (`provider_failed`) when its wake-up could not be sent and no worker has
+         * claimed it since.
          *
-         * @param positive-int $runUid the run's uid
-         * @param int<0, max> $requeueCount the count that the requeue gave it; 0 for a first dispatch
-         * @param Throwable $error why the wake-up could not be sent; its class is stored
+         * @param int $runUid the run's uid, at least 1
+         * @param int $requeueCount the count that the requeue wrote; 0 for a first dispatch
+         * @param Throwable $error why the wake-up could not be sent. Its class is stored
          *
-         * @return bool false when the run has moved on: a worker has it
+         * @return bool false when a worker has claimed the run, or it has changed otherwise
          *
          * @throws ValueError for an argument out of its range
          * @throws NrLlmConfigurationException when the table or a column is missing
-         * @throws NrLlmConnectionException when the server cannot be reached in time; `outcome unknown` when the reply was lost for good
+         * @throws NrLlmConnectionException when the server cannot be reached in time, or with `outcome
+         *     unknown` when the reply was lost and could not be read back
          * @throws NrLlmQueryException when the server refuses the statement
          */
         public function failUndispatched(int $runUid, int $requeueCount, Throwable $error): bool
@@ -366,13 +418,16 @@ if (!class_exists(NrLlmRuntime::class, false)) {
         }
 
         /**
-         * Claims the waking of queued runs that nothing woke: due for longer than `$olderThanSeconds`, oldest first. Each is returned at most once
-         * within that time, also to several callers at once. With `$wakeUp`, a run whose uuid does not fit into the message is left to a call without.
+         * Sweeps: returns stranded runs, which are queued and have been due for longer than
+         * `$olderThanSeconds`, oldest first, and marks them. A run is returned at most once within that
+         * time, also to several callers at once. With `$wakeUp`, a run whose uuid does not fit into the
+         * message is left to a call without it.
          *
-         * @param int<0, 4294967295> $olderThanSeconds how long after its backoff a run counts as stranded
-         * @param positive-int $limit how many at most
-         * @param int<0, 4294967295>|null $now the time that judges and marks, in unix seconds; null: now
-         * @param WakeUp|null $wakeUp the message that wakes a worker, written in the same transaction; without it the caller wakes them
+         * @param int $olderThanSeconds how long after its backoff a run counts as stranded
+         * @param int $limit at least 1: the maximum number of runs
+         * @param int|null $now the time to evaluate and mark by, in unix seconds. null: now
+         * @param WakeUp|null $wakeUp the wake-up, written in the same transaction. Without it the
+         *     caller notifies the workers
          *
          * @return list<StrandedRun>
          *
@@ -385,14 +440,15 @@ if (!class_exists(NrLlmRuntime::class, false)) {
         {
             $wakeUp = $wakeUp === null ? null : Json::encode($wakeUp);
 
-            return Call::json('nrllm_stranded_runs', Values::of($this)->handle(), $olderThanSeconds, $limit, Call::optional($now), $wakeUp, strlen((string) $wakeUp));
+            return Call::json('nrllm_stranded_runs', Values::of($this)->handle(), $olderThanSeconds, $limit, Call::optional($now), $wakeUp, strlen((string)$wakeUp));
         }
 
         /**
-         * Queued runs with a stored request whose backoff is over, oldest first, for a worker without a message bus. Takes nothing: the claim decides.
+         * Returns queued runs with a stored request whose backoff is over, oldest first, for workers
+         * without a message bus. Claims nothing: {@see claimQueued()} decides.
          *
-         * @param positive-int $limit how many at most
-         * @param int<0, 4294967295>|null $now the time to judge by, in unix seconds; null: now
+         * @param int $limit at least 1: the maximum number of runs
+         * @param int|null $now the time to evaluate by, in unix seconds. null: now
          *
          * @return list<DueRun>
          *
@@ -407,15 +463,17 @@ if (!class_exists(NrLlmRuntime::class, false)) {
         }
 
         /**
-         * Cancels a run that is not finished: totals are kept, both payloads and the lease are cleared. Authorises nobody: that is the caller's part.
+         * Cancels a run that is not terminal: keeps its totals, clears both payloads and the lease.
+         * Does not authorise: the caller does.
          *
-         * @param non-empty-string $uuid the run's uuid, at most 36 characters
+         * @param string $uuid the run's uuid, at most 36 characters
          *
-         * @return bool false when it is finished or does not exist
+         * @return bool false when the run is terminal or does not exist
          *
          * @throws ValueError for an argument out of its range
          * @throws NrLlmConfigurationException when the table or a column is missing
-         * @throws NrLlmConnectionException when the server cannot be reached in time; `outcome unknown` when the reply was lost for good
+         * @throws NrLlmConnectionException when the server cannot be reached in time, or with `outcome
+         *     unknown` when the reply was lost and could not be read back
          * @throws NrLlmQueryException when the server refuses the statement
          */
         public function cancelRun(string $uuid): bool
@@ -424,10 +482,10 @@ if (!class_exists(NrLlmRuntime::class, false)) {
         }
 
         /**
-         * What monitoring wants to know about the table and the connection.
+         * Returns the state of the table and of the connection, for monitoring.
          *
-         * @param int<0, 4294967295>|null $now the time to judge by, in unix seconds; null: now
-         * @param int<0, 4294967295>|null $since count only runs created since then, in unix seconds; null: all
+         * @param int|null $now the time to evaluate by, in unix seconds. null: now
+         * @param int|null $since count only runs created since then, in unix seconds. null: all
          *
          * @return array{
          *     counts: array<string, int>,
@@ -442,8 +500,9 @@ if (!class_exists(NrLlmRuntime::class, false)) {
          *     server: string,
          *     isolation: string,
          *     settings: array<string, mixed>
-         * } `counts` by status, `deadLetters` by termination reason; `leaseKey`: whether a key over (status, lease_expires) exists; `settings`
-         *     never holds the password; `clockSkewMs`: how far the server's clock is ahead of this host's
+         * } `counts` by status, `deadLetters` by termination reason; `leaseKey`: whether a key over
+         *     (status, lease_expires) exists; `settings` never holds the password; `clockSkewMs`: how
+         *     far the server's clock is ahead of this host's
          *
          * @throws ValueError for an argument out of its range
          * @throws NrLlmConfigurationException when the table or a column is missing
@@ -456,10 +515,11 @@ if (!class_exists(NrLlmRuntime::class, false)) {
         }
 
         /**
-         * An identity for `$claimedBy` that no other process has: `<segment>:<host>:<pid>:<nonce>`, at most 64 bytes. The same for a segment within a
-         * process, another after a fork.
+         * Returns an identity for `$claimedBy` that no other process has,
+         * `<segment>:<host>:<pid>:<nonce>`, at most 64 bytes. It is the same for a segment within a
+         * process, and another after a fork.
          *
-         * @param non-empty-string $segment what the process does, 1 to 24 bytes: `worker`, for example
+         * @param string $segment what the process does, 1 to 24 bytes: `worker`, for example
          *
          * @return non-empty-string
          *
@@ -467,14 +527,14 @@ if (!class_exists(NrLlmRuntime::class, false)) {
          */
         public static function identity(string $segment): string
         {
-            return (string) Call::text('nrllm_identity', $segment, strlen($segment));
+            return (string)Call::text('nrllm_identity', $segment, strlen($segment));
         }
 
         /**
-         * The backoff before the next attempt of a run that was requeued `$requeueCount` times before, in milliseconds, without jitter:
-         * min(30 000 × 2^n, 600 000), exact for any n.
+         * Returns the backoff before the next attempt of a run that has been requeued `$requeueCount`
+         * times, in milliseconds, without jitter: min(30 000 × 2^n, 600 000), exact for any n.
          *
-         * @param int<0, max> $requeueCount how often it was requeued before
+         * @param int $requeueCount how often the run has been requeued
          *
          * @return int<0, max>
          *
@@ -486,8 +546,8 @@ if (!class_exists(NrLlmRuntime::class, false)) {
         }
 
         /**
-         * Closes the connection that objects of these settings share. The next call opens a new one. Kept leases have a connection of their own
-         * and go on.
+         * Closes the connection that objects with these settings share. The next call opens a new one.
+         * Kept leases have their own connection and stay renewed.
          */
         public function close(): void
         {
@@ -495,9 +555,7 @@ if (!class_exists(NrLlmRuntime::class, false)) {
         }
 
         /** @internal not cloneable */
-        private function __clone()
-        {
-        }
+        private function __clone() {}
 
         /** @internal not serializable */
         public function __serialize(): array

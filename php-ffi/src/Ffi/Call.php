@@ -81,7 +81,7 @@ final class Call
      */
     public static function json(string $function, #[\SensitiveParameter] mixed ...$arguments): array
     {
-        return json_decode((string) self::text($function, ...$arguments), true, 512, JSON_THROW_ON_ERROR);
+        return json_decode((string)self::text($function, ...$arguments), true, 512, JSON_THROW_ON_ERROR);
     }
 
     /** A function that answers with a handle of the given type. */

@@ -19,9 +19,7 @@ final class Ending
     private static bool $near = false;
     private static ?self $last = null;
 
-    private function __construct(private readonly FFI $ffi)
-    {
-    }
+    private function __construct(private readonly FFI $ffi) {}
 
     /** The library is loaded, once a request; twice where a signal handler that uses it came in between. */
     public static function begin(FFI $ffi): void
@@ -34,7 +32,7 @@ final class Ending
         self::$last ??= new self($ffi);
         // Registered from within a shutdown function, it runs behind those of the program.
         register_shutdown_function(static function () use ($ffi): void {
-            register_shutdown_function(static fn () => self::finish($ffi));
+            register_shutdown_function(static fn() => self::finish($ffi));
         });
     }
 

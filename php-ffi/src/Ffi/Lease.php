@@ -13,13 +13,11 @@ use FFI\CData;
  */
 final class Lease
 {
-    public function __construct(private readonly int $runUid, private readonly string $claimedBy, private readonly CData $handle)
-    {
-    }
+    public function __construct(private readonly int $runUid, private readonly string $claimedBy, private readonly CData $handle) {}
 
     public function state(): string
     {
-        return (string) Call::text('nrllm_kept_lease_state', $this->handle);
+        return (string)Call::text('nrllm_kept_lease_state', $this->handle);
     }
 
     public function isHeld(): bool

@@ -34,7 +34,7 @@ final class Library
     {
         self::ffi();
 
-        return (string) self::$path;
+        return (string)self::$path;
     }
 
     /** Why the library cannot be used here, or null when it can. */
@@ -76,11 +76,16 @@ final class Library
                 . ' machine (' . self::target() . '), by bin/build-ffi');
         }
         if ($version !== self::ABI_VERSION) {
-            throw self::problemOf(sprintf('%s has the binary interface %d, and this package (nrllm-runtime/ffi %s) is written for %d; take both from one release',
-                $path, $version, \NrLlmRuntime::VERSION, self::ABI_VERSION));
+            throw self::problemOf(sprintf(
+                '%s has the binary interface %d, and this package (nrllm-runtime/ffi %s) is written for %d; take both from one release',
+                $path,
+                $version,
+                \NrLlmRuntime::VERSION,
+                self::ABI_VERSION,
+            ));
         }
         try {
-            $ffi = FFI::cdef((string) file_get_contents(dirname(__DIR__, 2) . '/nrllm_runtime.h'), $path);
+            $ffi = FFI::cdef((string)file_get_contents(dirname(__DIR__, 2) . '/nrllm_runtime.h'), $path);
         } catch (FFI\Exception $error) {
             throw self::problemOf("$path is not of the release of this package: {$error->getMessage()}");
         }
@@ -101,7 +106,7 @@ final class Library
         try {
             FFI::cdef('typedef int nrllm_probe;');
         } catch (FFI\Exception $error) {
-            $setting = strtolower(trim((string) ini_get('ffi.enable')));
+            $setting = strtolower(trim((string)ini_get('ffi.enable')));
             throw self::problemOf(match (true) {
                 $setting === 'preload' => 'FFI is not allowed here: ffi.enable=preload opens it to the command line and to preloaded code only. Set ffi.enable=true'
                     . ' in php.ini for ' . PHP_SAPI . ', or preload this package (opcache.preload=' . dirname(__DIR__, 2) . '/preload.php)',
@@ -179,20 +184,20 @@ final class Library
      */
     private static function checkWhole(string $path): void
     {
-        $size = (int) filesize($path);
-        $bytes = static fn(int $offset, int $length): string => (string) file_get_contents($path, false, null, $offset, $length);
+        $size = (int)filesize($path);
+        $bytes = static fn(int $offset, int $length): string => (string)file_get_contents($path, false, null, $offset, $length);
         $header = $bytes(0, 64);
         if (strlen($header) < 64 || !str_starts_with($header, "\x7fELF\x02\x01")) {
             // Not a 64-bit little-endian ELF file: the dynamic linker refuses it in its own words.
             return;
         }
-        ['program' => $program, 'section' => $section] = (array) unpack('Pprogram/Psection', $header, 32);
-        ['programs' => $programs, 'length' => $length, 'sections' => $sections] = (array) unpack('vsize/vprograms/vlength/vsections', $header, 54);
+        ['program' => $program, 'section' => $section] = (array)unpack('Pprogram/Psection', $header, 32);
+        ['programs' => $programs, 'length' => $length, 'sections' => $sections] = (array)unpack('vsize/vprograms/vlength/vsections', $header, 54);
         $needed = max($section + $length * $sections, $program + 56 * $programs);
         for ($i = 0; $i < $programs && $needed <= $size; $i++) {
             $segment = $bytes($program + 56 * $i, 56);
             if (strlen($segment) === 56) {
-                ['offset' => $offset, 'filesize' => $filesize] = (array) unpack('Poffset/Pvirtual/Pphysical/Pfilesize', $segment, 8);
+                ['offset' => $offset, 'filesize' => $filesize] = (array)unpack('Poffset/Pvirtual/Pphysical/Pfilesize', $segment, 8);
                 $needed = max($needed, $offset + $filesize);
             }
         }
