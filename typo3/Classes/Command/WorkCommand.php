@@ -151,7 +151,7 @@ final class WorkCommand extends Command
         int $sleep,
     ): int {
         $native = $this->locator->runtime();
-        $agents = ($this->runtime)();
+        $agents = null;
         $outage = new DatabaseOutage('nrllm:agent:work', $messages, $this->logger);
         $done = 0;
         /** @var array<int, int> $paused run => until when it is left to other workers */
@@ -165,6 +165,8 @@ final class WorkCommand extends Command
                 if ($list !== []) {
                     $this->connections->reviveAll();
                 }
+                // nr_llm's services may ask the database when they are made.
+                $agents ??= ($this->runtime)();
                 $outage->over();
             } catch (\Throwable $error) {
                 if (!DatabaseOutage::is($error)) {

@@ -19,6 +19,7 @@ use NrLlmRuntime\Typo3\Reports\AgentRunStatusProvider;
 use NrLlmRuntime\Typo3\Repository\LeasedAgentRunRepositoryFactory;
 use NrLlmRuntime\Typo3\Status\InstallationCheck;
 use NrLlmRuntime\Typo3\Status\StatusReader;
+use NrLlmRuntime\Typo3\WakeUp\RetryAfterMessageBus;
 use NrLlmRuntime\Typo3\WakeUp\Routing;
 use NrLlmRuntime\Typo3\WakeUp\WakeUps;
 use NrLlmRuntime\Typo3\Work\DrainGuard;
@@ -39,6 +40,7 @@ final class OverrideNrLlmServicesPass implements CompilerPassInterface
     public const REAP = 'Netresearch\NrLlm\Command\ReapStaleAgentRunsCommand';
     public const STATUS = 'Netresearch\NrLlm\Command\AgentStatusCommand';
     public const RUNTIME = 'Netresearch\NrLlm\Service\Agent\AgentRuntimeInterface';
+    public const RECOVERY = 'Netresearch\NrLlm\Service\Agent\QueuedRunFailureRecovery';
     public const CODEC = 'Netresearch\NrLlm\Service\Tool\AgentStateCodec';
     public const MESSAGE = 'Netresearch\NrLlm\Service\Agent\Queue\AgentRunQueuedMessage';
     public const BUS = 'Symfony\Component\Messenger\MessageBusInterface';
@@ -75,6 +77,7 @@ final class OverrideNrLlmServicesPass implements CompilerPassInterface
             $this->addWork($container);
             $this->addListeners($container);
             $this->addBackend($container);
+            $this->prolongRetries($container);
         } else {
             $facts['reap'] = $facts['repository'] = 'nr_llm is not installed.';
         }
@@ -203,7 +206,7 @@ final class OverrideNrLlmServicesPass implements CompilerPassInterface
     private function addBackend(ContainerBuilder $container): void
     {
         if (interface_exists(self::STATUS_PROVIDER) && $container->has(self::STATUS_REGISTRY)) {
-            $this->add($container, AgentRunStatusProvider::class)->addTag('reports.status');
+            $this->add($container, AgentRunStatusProvider::class)->setPublic(true)->addTag('reports.status');
         }
         if (interface_exists(self::LIST_PROVIDER) && class_exists(self::LIST_WIDGET) && $container->has(self::WIDGET_REGISTRY)) {
             $this->add($container, AgentRunsDataProvider::class);
@@ -219,6 +222,24 @@ final class OverrideNrLlmServicesPass implements CompilerPassInterface
                     'height' => 'small',
                     'width' => 'small',
                 ]));
+        }
+    }
+
+    /**
+     * Gives nr_llm's recovery after a failure a bus that observes the failure's own waiting time.
+     */
+    private function prolongRetries(ContainerBuilder $container): void
+    {
+        if (!$container->hasDefinition(self::RECOVERY) || !class_exists(self::RECOVERY) || !$container->has(self::BUS)) {
+            return;
+        }
+        foreach ((new \ReflectionMethod(self::RECOVERY, '__construct'))->getParameters() as $parameter) {
+            $type = $parameter->getType();
+            if ($type instanceof \ReflectionNamedType && $type->getName() === self::BUS) {
+                $this->add($container, RetryAfterMessageBus::class)->setArgument('$bus', new Reference(self::BUS));
+                $container->getDefinition(self::RECOVERY)->setArgument('$' . $parameter->getName(),
+                    new Reference(RetryAfterMessageBus::class));
+            }
         }
     }
 

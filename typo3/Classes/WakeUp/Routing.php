@@ -117,6 +117,10 @@ final class Routing
         }
         $names = [];
         foreach ($byWildcard ? ['*'] : $this->types() as $type) {
+            // Since TYPO3 14 a wildcard is a fallback: it applies where nothing more specific does.
+            if ($names !== [] && str_ends_with($type, '*') && $this->majorVersion() >= 14) {
+                continue;
+            }
             $targets = $routing[$type] ?? [];
             foreach (is_array($targets) ? $targets : [$targets] as $target) {
                 if (is_string($target) && $target !== '' && !in_array($target, $names, true)) {

@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace NrLlmRuntime\Typo3\Tests\Functional;
 
+use Netresearch\NrLlm\Provider\Exception\CircuitOpenException;
 use Netresearch\NrLlm\Service\Agent\AgentRuntime;
+use Netresearch\NrLlm\Service\Agent\QueuedRunFailureRecovery;
 use Netresearch\NrLlm\Service\Tool\AgentStateCodec;
 use NrLlmRuntime\Typo3\Event\AgentRunDeadLetteredEvent;
 use NrLlmRuntime\Typo3\Event\AgentRunRequeuedEvent;
@@ -708,6 +710,21 @@ final class ReapCommandTest extends SiteTestCase
             '--wake-stranded=600'], [], false);
         self::assertSame(0, $code, $output . $errors);
         self::assertSame([$this->db->row($stranded)['uuid']], $this->receive());
+    }
+
+    public function testARetryWaitsForTheFailuresOwnWaitingTime(): void
+    {
+        foreach ([
+            [new CircuitOpenException('p', 120), 120],
+            [new CircuitOpenException('p', 7200), 3600],
+            [new CircuitOpenException('p', 5), 30],
+            [new \RuntimeException('no waiting time'), 30],
+        ] as $number => [$failure, $seconds]) {
+            $uuid = sprintf('99999999-0000-4000-8000-%012d', $number);
+            $this->site()->get(QueuedRunFailureRecovery::class)->recover($uuid, $failure);
+            $waits = (int)$this->db->one("SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), available_at) FROM sys_messenger_messages WHERE body LIKE '%$uuid%'");
+            self::assertEqualsWithDelta($seconds, $waits, 3, (string)$number);
+        }
     }
 
     public function testHelpHasExamplesAndExitCodes(): void

@@ -238,6 +238,60 @@ final class WorkerTest extends SiteTestCase
         self::assertLessThan(20.0, microtime(true) - $began);
     }
 
+    public function testADrainedWorkerHandsItsRunBackWithoutUsingUpARetry(): void
+    {
+        $uid = $this->db->run(['crdate' => 1, 'requeue_count' => 1]);
+        // Inside one call that no signal handler can interrupt, as curl_exec() is.
+        $this->prepare('$until = microtime(true) + 60; while (microtime(true) < $until) { @shell_exec("sleep 1"); }', 1);
+        [$process, $pipes] = $this->start(['nrllm:agent:work', '--drain=1']);
+        self::eventually(fn(): bool => $this->db->row($uid)['status'] === 'running', 30, 'the run begins');
+        proc_terminate($process, SIGTERM);
+        $stopped = microtime(true);
+        $output = (string)stream_get_contents($pipes[1]);
+        $errors = (string)stream_get_contents($pipes[2]);
+        self::assertSame(0, proc_close($process), $output . $errors);
+        self::assertLessThan(10.0, microtime(true) - $stopped);
+        self::assertStringContainsString(sprintf('Run %d was handed back to the queue.', $uid), $output);
+        self::assertSame(['queued', 1, '', 0], [$this->db->row($uid)['status'], $this->db->row($uid)['requeue_count'],
+            $this->db->row($uid)['claimed_by'], $this->db->row($uid)['lease_expires']]);
+        self::assertSame(1, $this->db->one('SELECT COUNT(*) FROM sys_messenger_messages WHERE available_at <= UTC_TIMESTAMP()'));
+    }
+
+    public function testADrainedWorkerLeavesAFencedRunToTheReaper(): void
+    {
+        $uid = $this->db->run();
+        $this->prepare('usleep(60000000);', 1);
+        [$process, $pipes] = $this->start(['nrllm:agent:work', '--drain=0']);
+        self::eventually(fn(): bool => $this->db->row($uid)['status'] === 'running', 30, 'the run begins');
+        $this->db->pdo->exec("UPDATE tx_nrllm_agentrun SET pending_effect = 'non_idempotent_write' WHERE uid = $uid");
+        proc_terminate($process, SIGTERM);
+        $output = (string)stream_get_contents($pipes[1]);
+        self::assertSame(0, proc_close($process), $output);
+        self::assertStringContainsString(sprintf('Run %d was not handed back', $uid), $output);
+        self::assertSame(['running', 'non_idempotent_write'], [$this->db->row($uid)['status'], $this->db->row($uid)['pending_effect']]);
+    }
+
+    public function testAWorkerThatDrainsFinishesARunThatEndsInTime(): void
+    {
+        $first = $this->db->run(['crdate' => 1]);
+        $second = $this->db->run(['crdate' => 2]);
+        $this->prepare('usleep(300000);');
+        [$process, $pipes] = $this->start(['nrllm:agent:work', '--drain=20']);
+        self::eventually(fn(): bool => $this->db->row($first)['status'] === 'running', 30, 'the first run begins');
+        proc_terminate($process, SIGTERM);
+        $output = (string)stream_get_contents($pipes[1]);
+        self::assertSame(0, proc_close($process), $output);
+        self::assertStringContainsString('Ran 1 agent run(s).', $output);
+        self::assertSame(['completed', 'queued'], [$this->db->row($first)['status'], $this->db->row($second)['status']]);
+        // Its limits work too, and the exit code is the child's.
+        [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:work', '--drain=5', '--limit=1']);
+        self::assertSame(0, $code, $output . $errors);
+        self::assertSame('completed', $this->db->row($second)['status']);
+        $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default']['password'] = 'wrong';
+        [$code] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:work', '--drain=5', '--limit=1']);
+        self::assertSame(1, $code);
+    }
+
     public function testAQueuedRunThatCannotBeDecryptedIsNamedWithTheRemedy(): void
     {
         $this->db->run(['queued_request' => 'nrv1:garbage']);

@@ -156,6 +156,30 @@ final class SettingsTest extends TestCase
         }
     }
 
+    public function testLabelsOfSettingsSurviveTypo3sParser(): void
+    {
+        // TYPO3 splits the comment at every semicolon, and the label at its first colon.
+        preg_match_all('/^# (.+)$/m', (string)file_get_contents(dirname(__DIR__, 2) . '/ext_conf_template.txt'), $comments);
+        self::assertCount(9, $comments[1]);
+        foreach ($comments[1] as $comment) {
+            $parts = array_map('trim', explode(';', $comment));
+            self::assertSame(['cat=', 'type', 'labe'], array_map(static fn(string $part): string => substr($part, 0, 4), $parts), $comment);
+            self::assertStringNotContainsString(':', substr($parts[2], strlen('label=')), $comment);
+        }
+    }
+
+    public function testAWrongKeeperAndAnUnknownSettingAreNamed(): void
+    {
+        $settings = self::settings(['keeper' => 'maybe', 'leaseSecond' => '30']);
+        self::assertTrue($settings->keepsLeases());
+        self::assertCount(2, $settings->problems());
+        self::assertStringStartsWith('The extension setting keeper must be 0 or 1, not "maybe"; 1 is used instead. ', $settings->problems()[0]);
+        self::assertStringStartsWith('There is no extension setting "leaseSecond"; known are keeper, ', $settings->problems()[1]);
+        foreach (['off', 'No', '0', ' false ', false, 0] as $off) {
+            self::assertFalse(self::settings(['keeper' => $off])->keepsLeases());
+        }
+    }
+
     /**
      * @param array<string, mixed>       $connections
      * @param array<string, string>|null $mapping

@@ -70,6 +70,18 @@ final class WakeUpsTest extends TestCase
         }
     }
 
+    public function testSinceTypo3Version14AWildcardIsAFallback(): void
+    {
+        $routing = [self::MESSAGE => 'doctrine', 'Netresearch\NrLlm\Service\Agent\*' => 'rabbit', '*' => 'default'];
+        foreach (['13.4.18' => ['doctrine', 'rabbit'], '14.3.6' => ['doctrine']] as $version => $transports) {
+            Typo3Version::$version = $version;
+            [, $found] = $this->wakeUps($routing, '');
+            self::assertSame($transports, $found->transports(), $version);
+            self::assertSame($version === '14.3.6', $found->trap() === '', $version);
+        }
+        Typo3Version::$version = '13.4.18';
+    }
+
     public function testTheTemplateIsAMessageOfTheRealSerializerForAPlaceholder(): void
     {
         [$wakeUps] = $this->wakeUps([self::MESSAGE => 'doctrine']);
