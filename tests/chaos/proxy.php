@@ -7,11 +7,14 @@ declare(strict_types=1);
 //   slow MS      each piece of data waits so long, in both directions (0: no more)
 //   hold         pass nothing on and accept nothing, in silence, until `go`
 //   deaf         pass requests on, but no replies, until `go` (which then cuts: a reply that late is of no use)
+//   stall BYTES  pass so many bytes of the replies on each connection, the rest never: a reply that stops in its middle, until `go`
 //   go
 $listener = stream_socket_server("tcp://127.0.0.1:{$argv[1]}", $code, $message) ?: throw new RuntimeException($message);
 stream_set_blocking(STDIN, false);
 $links = []; // each: client, server, and the pieces on their way as [due, from, bytes]
 $mode = 'go';
+$stall = 0;
+$passed = []; // by connection: the bytes of replies that it passed since `stall`
 $delay = 0.0;
 $input = '';
 echo "ready\n";
@@ -48,11 +51,13 @@ while (true) {
             while (($end_of_line = strpos($input, "\n")) !== false) {
                 $words = explode(' ', substr($input, 0, $end_of_line));
                 $input = substr($input, $end_of_line + 1);
-                if ($words[0] === 'cut' || ($words[0] === 'go' && $mode === 'deaf')) {
+                if ($words[0] === 'cut' || ($words[0] === 'go' && in_array($mode, ['deaf', 'stall'], true))) {
                     array_map($end, array_keys($links));
                 }
                 if ($words[0] === 'slow') {
                     $delay = (int) $words[1] / 1000;
+                } elseif ($words[0] === 'stall') {
+                    [$mode, $stall, $passed] = ['stall', (int) $words[1], []];
                 } elseif ($words[0] !== 'cut') {
                     $mode = $words[0];
                 }
@@ -93,6 +98,10 @@ while (true) {
             unset($links[$id]['pieces'][$index]);
             if ($mode === 'deaf' && $to === 'client') {
                 continue;
+            }
+            if ($mode === 'stall' && $to === 'client') {
+                $bytes = substr($bytes, 0, max(0, $stall - ($passed[$id] ?? 0)));
+                $passed[$id] = ($passed[$id] ?? 0) + strlen($bytes);
             }
             for ($left = $bytes; $left !== '';) {
                 $written = @fwrite($link[$to], $left);

@@ -3,10 +3,10 @@
 declare(strict_types=1);
 
 // The director of bin/chaos: starts the server or the cluster and the actors, plays each round's schedule of faults, watches the table, and
-// has every round judged.
+// has every round checked.
 
 require __DIR__ . '/servers.inc';
-require __DIR__ . '/check.inc';
+require __DIR__ . '/checker.inc';
 require __DIR__ . '/clock.inc';
 
 mysqli_report(MYSQLI_REPORT_ERROR | MYSQLI_REPORT_STRICT);
@@ -30,6 +30,17 @@ final class Chaos
     private const GENTLE = ['kill worker', 'kill reaper', 'kill dispatcher', 'kill connections', 'cut'];
     /** How far clocks are stepped where the database's decides, in seconds. */
     private const STEPS = [-86_400 * 365 * 20, -86_400, -3600, -60, -7, -3, -1, 1, 3, 7, 60, 3600, 86_400, 86_400 * 365 * 20];
+    /** Defaults of the server that a site may have set. A session that goes by them writes something else, or nothing. */
+    private const DEFAULTS = [
+        'completion_type' => ["'CHAIN'", "'RELEASE'"], 'sql_select_limit' => ['3', '1'], 'max_join_size' => ['5'], 'tx_read_only' => ['1'], 'autocommit' => ['0'],
+        'sql_mode' => ["''", "'ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES'"], 'tx_isolation' => ["'SERIALIZABLE'", "'READ-UNCOMMITTED'"], 'sql_safe_updates' => ['1'],
+        'init_connect' => ["'BEGIN'"], 'time_zone' => ["'+05:30'"], 'wait_timeout' => ['1'], 'innodb_lock_wait_timeout' => ['1', '1000'],
+    ];
+    /**
+     * What the actors may have open: of the product one connection for the calls of a process and one while it keeps leases, so two for each of three workers
+     * and one for each of the others; and one of PHP's own for each.
+     */
+    private const CONNECTIONS = 3 * 2 + 3 + 6;
     private const RUNS = 10;
     /** How long faults happen, and how long it may take after them until every run has ended. */
     private const WINDOW_MS = 3000;
@@ -43,11 +54,15 @@ final class Chaos
     private array $proxyPipes = [];
     private ?mysqli $watcher = null;
     private ?mysqli $locker = null;
+    /** @var array<string, string> the server's defaults of this round */
+    private array $defaults = [];
+    private ?mysqli $dump = null;
     /** @var array<string, WallClock> by actor, in rounds with steps: each of those is a host of its own then */
     private array $clocks = [];
     /** @var array<string, int> */
     public array $faults = [];
     private int $server = 0;
+    private string $refused = 'no connection';
     /** @var array<string, array<string, int>> on the cluster, by node: what the nodes themselves count, over all their starts */
     public array $conflicts = [];
     /** @var array<string, array<string, int>> by node: the count at the last look since its start */
@@ -87,7 +102,7 @@ final class Chaos
         fwrite($this->proxyPipes[0], "$line\n");
     }
 
-    public function play(int $number): Judge
+    public function play(int $number): Checker
     {
         // All that is random in a round comes from here, so that its number and the seed are the round.
         $random = new Random\Randomizer(new Random\Engine\Mt19937($this->seed * 100_003 + $number));
@@ -102,13 +117,15 @@ final class Chaos
         for ($i = $random->getInt(0, 2); $i > 0; $i--) {
             $cancel[] = ['uid' => $random->getInt(1, self::RUNS), 'at' => $random->getInt(100, self::WINDOW_MS)];
         }
-        $this->round = ['folder' => $folder, 'top' => $this->top, 'ports' => $this->round['ports'], 'user' => Site::USER, 'password' => Site::PASSWORD, 'database' => $database,
+        $this->round = ['folder' => $folder, 'top' => $this->top, 'ports' => $this->round['ports'], 'user' => Site::ACTOR, 'password' => Site::PASSWORD, 'database' => $database,
             'seed' => $this->seed * 100_003 + $number, 'lease' => self::LEASE, 'mode' => $random->getInt(0, 1) === 1 ? 'bus' : 'table', 'clock' => $random->getInt(0, 1) === 1 ? 'database' : 'caller',
             'runs' => array_map(fn(array $run): array => ['uuid' => $run['uuid']], $runs), 'cancel' => $cancel, 'skew' => (int) ($this->options['skew'] ?? 0), 'library' => $this->options['library'] ?? null];
-        $schedule = $this->withSteps($this->schedule($random), $number);
+        $this->round['holders'] = [];
+        $schedule = $this->withSettings($this->withSteps($this->schedule($random), $number), $number);
         $this->file = "$folder/round.json";
         file_put_contents($this->file, json_encode($this->round, JSON_THROW_ON_ERROR));
         $this->prepare($database, $runs, $random->getInt(0, 1));
+        $this->setDefaults($this->defaults);
 
         $this->spawn('worker0', 'worker', 0);
         $this->spawn('worker1', 'worker', 1);
@@ -117,7 +134,7 @@ final class Chaos
         $this->spawn('reaper1', 'reaper', 2);
         $this->spawn('dispatcher0', 'dispatcher', 0);
 
-        $judge = new Judge($runs, $this->round['mode'] === 'bus');
+        $checker = new Checker($runs, $this->round['mode'] === 'bus');
         $began = hrtime(true);
         $watched = 0;
         $ended = false;
@@ -130,12 +147,15 @@ final class Chaos
             if ($ms - $watched >= 100) {
                 $watched = $ms;
                 $rows = $this->look($database);
-                $ended = $rows !== null && $judge->watch($rows);
+                $ended = $rows !== null && $checker->watch($rows);
             }
             usleep(20_000);
             // A round goes on until the last fault has been lifted and every run has ended.
         } while (($schedule !== [] || !$ended) && $ms < self::WINDOW_MS + self::CALM_MS);
+        $this->site->cluster || $checker->atRest($this->connections(10, fn(array $found): bool => count($found) <= self::CONNECTIONS && array_filter($found, Checker::holdsWithoutACall(...)) === []), self::CONNECTIONS);
         $this->endActors();
+        $this->site->cluster || $checker->afterTheEnd($this->connections(10, fn(array $found): bool => $found === []));
+        $this->setDefaults(array_fill_keys(array_keys(self::DEFAULTS), 'DEFAULT'));
         // Once more when nobody works any more: what is written late would be seen here.
         $rows = null;
         for ($tries = 0; $rows === null && $tries < 100; $tries++) {
@@ -145,7 +165,7 @@ final class Chaos
         if ($rows === null) {
             throw new RuntimeException('the watcher cannot read the table after the round');
         }
-        $judge->watch($rows);
+        $checker->watch($rows);
         foreach ($this->site->cluster ? array_keys($this->site->nodes) : [] as $index) {
             $this->countConflicts($index);
         }
@@ -155,10 +175,10 @@ final class Chaos
                 $notes[] = json_decode($line, true, 32, JSON_THROW_ON_ERROR);
             }
         }
-        $judge->judge($notes, array_combine(array_map(intval(...), array_column($rows, 'uid')), $rows));
+        $checker->check($notes, array_combine(array_map(intval(...), array_column($rows, 'uid')), $rows));
         $this->quietly(fn(mysqli $link) => $link->query("DROP DATABASE $database"), 0);
 
-        return $judge;
+        return $checker;
     }
 
     /** @return list<array<string, mixed>> */
@@ -221,6 +241,83 @@ final class Chaos
     }
 
     /**
+     * Adds what a site brings along: defaults of its server, children with copies of sockets, replies that stop in their middle, migrations and dumps.
+     * With chance of its own, and not in rounds that show what a wrong clock does.
+     *
+     * @param list<array<string, mixed>> $schedule
+     * @return list<array<string, mixed>>
+     */
+    private function withSettings(array $schedule, int $number): array
+    {
+        $this->defaults = [];
+        if ($this->site->cluster || isset($this->options['step']) || $this->round['skew'] !== 0) {
+            return $schedule;
+        }
+        $random = new Random\Randomizer(new Random\Engine\Mt19937($this->seed * 100_003 + $number + 2_000_000_011));
+        for ($i = $random->getInt(0, 3); $i > 0; $i--) {
+            $name = array_keys(self::DEFAULTS)[$random->getInt(0, count(self::DEFAULTS) - 1)];
+            $this->defaults[$name] = self::DEFAULTS[$name][$random->getInt(0, count(self::DEFAULTS[$name]) - 1)];
+            $this->faults["default $name"] = ($this->faults["default $name"] ?? 0) + 1;
+        }
+        foreach (['worker0', 'worker1', 'reaper0'] as $actor) {
+            if ($random->getInt(0, 2) === 0) {
+                $this->round['holders'][] = $actor;
+            }
+        }
+        // Where clocks step and the caller's decides, nothing else may delay heartbeats.
+        $gentle = $this->clocks !== [] && $this->round['clock'] === 'caller';
+        $kinds = $gentle ? [] : ['stall', 'stall', 'alter table', 'alter table', 'lock tables'];
+        if ($this->clocks !== []) {
+            array_push($kinds, 'clock glitch worker', 'clock glitch worker');
+        }
+        for ($i = $random->getInt(0, 3); $i > 0; $i--) {
+            $schedule[] = ['at' => $random->getInt(200, self::WINDOW_MS), 'kind' => $kinds[$random->getInt(0, count($kinds) - 1)], 'which' => $random->getInt(0, 5), 'size' => $random->getInt(0, 1000)];
+        }
+        usort($schedule, fn(array $a, array $b): int => $a['at'] <=> $b['at']);
+
+        return $schedule;
+    }
+
+    /** @param array<string, string> $values for sessions that begin from now on */
+    private function setDefaults(array $values): void
+    {
+        if ($this->site->cluster) {
+            return;
+        }
+        foreach ($values as $name => $value) {
+            for ($until = hrtime(true) + 10_000_000_000;; usleep(50_000)) {
+                if ($this->quietly(fn(mysqli $link) => $link->query("SET GLOBAL $name = " . ($value === 'DEFAULT' && $name === 'init_connect' ? "''" : $value)), 0)) {
+                    break;
+                }
+                hrtime(true) < $until || throw new RuntimeException("the default $name could not be set: {$this->refused}");
+            }
+        }
+        // Its default differs from the one that is compiled in: it depends on max_join_size.
+        $this->quietly(fn(mysqli $link) => $link->query('SET GLOBAL max_connections = 100'), 0);
+    }
+
+    /**
+     * The connections of the actors, as the server has them, once they are as they should be, or after so many seconds.
+     *
+     * @return list<array{id: int, command: string, idleMs: int, transaction: bool}>
+     */
+    private function connections(int $seconds, Closure $right): array
+    {
+        for ($until = hrtime(true) + $seconds * 1_000_000_000;; usleep(100_000)) {
+            $found = null;
+            $this->quietly(function (mysqli $link) use (&$found): void {
+                $found = array_map(fn(array $row): array => ['id' => (int) $row['ID'], 'command' => $row['COMMAND'], 'idleMs' => (int) $row['TIME_MS'], 'transaction' => $row['trx_id'] !== null],
+                    $link->query("SELECT p.ID, p.COMMAND, p.TIME_MS, t.trx_id FROM information_schema.PROCESSLIST AS p LEFT JOIN information_schema.INNODB_TRX AS t ON t.trx_mysql_thread_id = p.ID
+                        WHERE p.USER = '" . Site::ACTOR . "'")->fetch_all(MYSQLI_ASSOC));
+            }, 0);
+            if ($found !== null && ($right($found) || hrtime(true) > $until)) {
+                return $found;
+            }
+            hrtime(true) < $until + 30_000_000_000 || throw new RuntimeException('the server does not list its connections after the round');
+        }
+    }
+
+    /**
      * @param array<string, mixed> $fault
      * @param list<array<string, mixed>> $schedule
      */
@@ -231,7 +328,7 @@ final class Chaos
             $schedule[] = ['at' => $fault['at'] + $after, 'kind' => $kind, 'which' => $fault['which'], 'size' => $fault['size']];
             usort($schedule, fn(array $a, array $b): int => $a['at'] <=> $b['at']);
         };
-        $lifts = ['continue worker', 'continue reaper', 'start server', 'unlock rows', 'fast', 'go', 'no connection limit', 'start node', 'connect node'];
+        $lifts = ['continue worker', 'continue reaper', 'start server', 'unlock rows', 'fast', 'go', 'no connection limit', 'start node', 'connect node', 'unlock tables', 'clock glitch over'];
         if (!in_array($kind, $lifts, true)) {
             $this->faults[$kind] = ($this->faults[$kind] ?? 0) + 1;
         }
@@ -299,7 +396,7 @@ final class Chaos
             case 'kill connections':
                 $this->quietly(function (mysqli $link) use ($size): void {
                     foreach ($link->query('SHOW PROCESSLIST')->fetch_all(MYSQLI_ASSOC) as $row) {
-                        if ($row['User'] === Site::USER && (int) $row['Id'] !== $link->thread_id && $row['db'] === $this->round['database'] && ($size < 400 || $row['Id'] % 2 === 0)) {
+                        if (in_array($row['User'], [Site::USER, Site::ACTOR], true) && (int) $row['Id'] !== $link->thread_id && $row['db'] === $this->round['database'] && ($size < 400 || $row['Id'] % 2 === 0)) {
                             try {
                                 $link->query("KILL {$row['Id']}");
                             } catch (mysqli_sql_exception) {
@@ -338,8 +435,40 @@ final class Chaos
                 $this->toProxy($kind);
                 $then(200 + $size * 3, 'go');
                 break;
+            case 'stall':
+                $this->toProxy('stall ' . 5 + $size % 200);
+                $then(200 + $size * 3, 'go');
+                break;
             case 'go':
                 $this->toProxy('go');
+                break;
+            case 'alter table':
+                $change = ['ADD COLUMN IF NOT EXISTS queued_at int unsigned NOT NULL DEFAULT 0', 'DROP COLUMN IF EXISTS queued_at', 'ADD KEY IF NOT EXISTS lease (status, lease_expires)', 'DROP KEY IF EXISTS lease'][$which % 4];
+                $this->quietly(function (mysqli $link) use ($change): void {
+                    $link->query('SET SESSION lock_wait_timeout = 1');
+                    $link->query("ALTER TABLE tx_nrllm_agentrun $change");
+                }, 0);
+                break;
+            case 'lock tables':
+                $this->dump = null;
+                $this->quietly(function (mysqli $link): void {
+                    $link->query('SET SESSION lock_wait_timeout = 1');
+                    $link->query('FLUSH TABLES WITH READ LOCK');
+                    $this->dump = $link;
+                }, 0);
+                $then(200 + $size * 2, 'unlock tables');
+                break;
+            case 'unlock tables':
+                $this->dump = null;
+                break;
+            case 'clock glitch worker':
+                $clock = $this->clocks['worker' . $which % 3];
+                $clock->set($clock->seconds + $this->glitch());
+                $then(200 + $size, 'clock glitch over');
+                break;
+            case 'clock glitch over':
+                $clock = $this->clocks['worker' . $which % 3];
+                $clock->set($clock->seconds - $this->glitch());
                 break;
             case 'connection limit':
                 $this->quietly(fn(mysqli $link) => $link->query('SET GLOBAL max_connections = 10'), 0);
@@ -361,6 +490,12 @@ final class Chaos
         }
     }
 
+    /** Seconds of a wrong reading of the clock. By the caller's clock a worker that is killed in it leaves a lease so much longer. */
+    private function glitch(): int
+    {
+        return $this->round['clock'] === 'database' ? 365 * 86_400 : 10;
+    }
+
     /** A node counts from its start, so it is asked before it is killed and after each round. */
     private function countConflicts(int $index): void
     {
@@ -380,7 +515,9 @@ final class Chaos
             $link === null || $do($link);
 
             return $link !== null;
-        } catch (mysqli_sql_exception) {
+        } catch (mysqli_sql_exception $error) {
+            $this->refused = $error->getMessage();
+
             return false;
         }
     }
@@ -403,7 +540,8 @@ final class Chaos
                 $this->site->cluster && $this->watcher->query('SET SESSION wsrep_sync_wait = 1');
             }
 
-            return $this->watcher->query('SELECT * FROM tx_nrllm_agentrun ORDER BY uid')->fetch_all(MYSQLI_ASSOC);
+            // A migration may add this column, and drop it, in the middle of a round.
+            return array_map(fn(array $row): array => array_diff_key($row, ['queued_at' => 1]), $this->watcher->query('SELECT * FROM tx_nrllm_agentrun ORDER BY uid')->fetch_all(MYSQLI_ASSOC));
         } catch (mysqli_sql_exception) {
             $this->watcher = null;
 
@@ -563,37 +701,37 @@ $report = function () use (&$totals, &$played, $chaos, $site, $seed, $from, $clu
 $started = hrtime(true);
 for ($number = $from; $played < $rounds && hrtime(true) - $started < $seconds * 1_000_000_000; $number++) {
     $since = hrtime(true);
-    $judge = $chaos->play($number);
+    $checker = $chaos->play($number);
     $played++;
     $output = trim($chaos->output());
     if ($output !== '') {
-        $judge->violations[] = "PHP is quiet: $output";
+        $checker->violations[] = "PHP is quiet: $output";
     }
-    $judge->checked['PHP is quiet'] = 1;
+    $checker->checked['PHP is quiet'] = 1;
     $told = [];
     exec(implode(' ', array_map(escapeshellarg(...), [PHP_BINARY, '-n', dirname(__DIR__) . '/secrets.php', $chaos->folder()])), $told);
-    $judge->checked['no password is told'] = 1;
+    $checker->checked['no password is told'] = 1;
     if ($told !== []) {
-        $judge->violations[] = 'no password is told: ' . implode(', ', $told);
+        $checker->violations[] = 'no password is told: ' . implode(', ', $told);
     }
     foreach (['checked', 'seen'] as $what) {
-        foreach ($judge->$what as $key => $count) {
+        foreach ($checker->$what as $key => $count) {
             $totals[$what][$key] = ($totals[$what][$key] ?? 0) + $count;
         }
     }
-    foreach ($judge->errors as $code => $counts) {
+    foreach ($checker->errors as $code => $counts) {
         foreach ($counts as $whose => $count) {
             $totals['errors'][$code][$whose] = ($totals['errors'][$code][$whose] ?? 0) + $count;
         }
     }
-    if ($judge->violations !== []) {
-        $totals['failed'][$number] = array_slice(array_values(array_unique($judge->violations)), 0, 20);
+    if ($checker->violations !== []) {
+        $totals['failed'][$number] = array_slice(array_values(array_unique($checker->violations)), 0, 20);
         $kept = "$out/failed-$seed-$number";
         @mkdir($out, 0755, true);
         exec('rm -rf ' . escapeshellarg($kept) . ' && cp -R ' . escapeshellarg($chaos->folder()) . ' ' . escapeshellarg($kept));
         printf("FAILED round %d (%s):\n  %s\n", $number, $kept, implode("\n  ", $totals['failed'][$number]));
     } elseif (!isset($options['quiet'])) {
-        printf("round %d: %.1f s, %d attempts\n", $number, (hrtime(true) - $since) / 1e9, $judge->seen['claimed'] ?? 0);
+        printf("round %d: %.1f s, %d attempts\n", $number, (hrtime(true) - $since) / 1e9, $checker->seen['claimed'] ?? 0);
     }
     exec('rm -rf ' . escapeshellarg($chaos->folder()));
     $report();

@@ -2,8 +2,8 @@
 
 declare(strict_types=1);
 
-// The judge itself: each invariant has a story that breaks it, and the judge has to say so; an honest story passes.
-require __DIR__ . '/check.inc';
+// The checker itself: each invariant has a scenario that breaks it, and the checker names it; a correct scenario passes.
+require __DIR__ . '/checker.inc';
 
 $uuid = '00000001-0000-4000-8000-000000000001';
 $row = ['uid' => '1', 'uuid' => $uuid, 'status' => 'queued', 'queued_request' => 'P', 'claimed_by' => '', 'lease_expires' => '0', 'requeue_count' => '0', 'termination_reason' => ''];
@@ -20,7 +20,7 @@ $letter = ['reason' => 'not_retryable'] + $one;
 $effect = ['what' => 'effect', 't' => 9, 'uid' => 1, 'effect' => 'non_idempotent_write'];
 
 // name => [the invariant that is broken, or null; what the watcher sees; the ledger; the row at the end]
-$stories = [
+$scenarios = [
     'an honest round' => [null, [[$row], [$completed], [$completed]], [...$claim(1, 'a'), $step(3, 'a'), ...$tick(5, [$one], []), ...$claim(8, 'b', 'p'), $step(10, 'b'), $finished(12)], ['requeue_count' => '1'] + $completed],
     'a run that is gone' => ['no run disappears', [[]], [], $completed],
     'a run that stays queued' => ['every run ends', [], [], $row],
@@ -48,11 +48,27 @@ $stories = [
     'a requeue without its wake-up' => ['a requeue has its wake-up', [], [...$tick(1, [['wokenUp' => false] + $one], [])], ['requeue_count' => '1'] + $completed],
     'a child that holds' => ['a forked child holds no lease', [], [['what' => 'child-holds', 't' => 1, 'who' => 'w']], $completed],
 ];
-foreach ($stories as $name => [$broken, $seen, $notes, $end]) {
-    $judge = new Judge([1 => ['uuid' => $uuid, 'payload' => 'P']], true);
-    array_map($judge->watch(...), $seen);
-    $judge->judge($notes, [1 => $end]);
-    $named = array_values(array_unique(array_map(fn(string $violation): string => explode(': ', $violation)[0], $judge->violations)));
-    // Only what the story breaks is named: a judge that complains of everything would be of no use either.
-    echo $named === ($broken === null ? [] : [$broken]) ? 'ok      ' : 'FAILED  ', "the judge: $name", $named === ($broken === null ? [] : [$broken]) ? '' : ': ' . implode('; ', $judge->violations), "\n";
+$connection = ['id' => 7, 'command' => 'Sleep', 'idleMs' => 5000, 'transaction' => false];
+// name => [the invariant that is broken, or null; the connections at rest, how many are allowed; the connections after the end]
+$ofConnections = [
+    'as many connections as allowed' => [null, [$connection, ['transaction' => true, 'idleMs' => 3] + $connection], 2, []],
+    'a transaction of a call under way' => [null, [['transaction' => true, 'command' => 'Query'] + $connection], 2, []],
+    'a transaction that nobody ends' => ['no transaction without a living call', [['transaction' => true] + $connection], 2, []],
+    'a connection too many' => ['connections stay within their number', [$connection, $connection, $connection], 2, []],
+    'a connection of an ended process' => ['no connection outlives its process', [], 2, [$connection]],
+];
+foreach ($ofConnections as $name => [$broken, $atRest, $allowed, $afterwards]) {
+    $checker = new Checker([], true);
+    $checker->atRest($atRest, $allowed);
+    $checker->afterTheEnd($afterwards);
+    $named = array_map(fn(string $violation): string => explode(': ', $violation)[0], $checker->violations);
+    echo $named === ($broken === null ? [] : [$broken]) ? 'ok      ' : 'FAILED  ', "the checker: $name\n";
+}
+foreach ($scenarios as $name => [$broken, $seen, $notes, $end]) {
+    $checker = new Checker([1 => ['uuid' => $uuid, 'payload' => 'P']], true);
+    array_map($checker->watch(...), $seen);
+    $checker->check($notes, [1 => $end]);
+    $named = array_values(array_unique(array_map(fn(string $violation): string => explode(': ', $violation)[0], $checker->violations)));
+    // Nothing but what the scenario breaks is named.
+    echo $named === ($broken === null ? [] : [$broken]) ? 'ok      ' : 'FAILED  ', "the checker: $name", $named === ($broken === null ? [] : [$broken]) ? '' : ': ' . implode('; ', $checker->violations), "\n";
 }
