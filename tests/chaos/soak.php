@@ -32,7 +32,7 @@ foreach (explode(';', strtr($sql, ['{charset}' => 'utf8mb4', '{collation}' => 'u
     trim($statement) === '' || $link->query($statement);
 }
 file_put_contents("$folder/round.json", json_encode(['folder' => $folder, 'top' => dirname(__DIR__, 2), 'ports' => [$site->nodes[0]->port], 'user' => Site::USER, 'password' => Site::PASSWORD,
-    'database' => 'soak', 'seed' => 1, 'lease' => 60, 'mode' => 'bus', 'clock' => 'caller', 'runs' => [], 'cancel' => []], JSON_THROW_ON_ERROR));
+    'database' => 'soak', 'seed' => 1, 'lease' => 60, 'mode' => 'bus', 'clock' => 'caller', 'runs' => [], 'cancel' => [], 'holders' => []], JSON_THROW_ON_ERROR));
 $load = [];
 foreach (explode(' ', trim((string) getenv('NRLLM_CHAOS_EXTENSIONS'))) as $name) {
     $name === '' || array_push($load, '-d', "extension=$name");
@@ -81,7 +81,7 @@ foreach (array_keys($samples[0] ?? []) as $key) {
 }
 @mkdir($options['out'], 0755, true);
 $colours = ['memory (MiB)' => '#1f77b4', 'descriptors' => '#d62728', 'threads' => '#2ca02c', 'prepared statements' => '#9467bd', 'connections' => '#ff7f0e'];
-$top = max(1, ...array_map(fn(array $sample): float => max(array_diff_key($sample, ['at' => 0])), $samples)) * 1.1;
+$top = max([1, ...array_map(fn(array $sample): float => max(array_diff_key($sample, ['at' => 0])), $samples)]) * 1.1;
 $svg = '<svg xmlns="http://www.w3.org/2000/svg" width="860" height="400" font-family="sans-serif" font-size="12"><rect width="860" height="400" fill="white"/><path d="M50 20V340H650" fill="none" stroke="black"/>';
 $y = 40;
 foreach ($colours as $key => $colour) {
