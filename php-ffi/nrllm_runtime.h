@@ -238,8 +238,8 @@ NrllmStatus nrllm_runtime_new(const char *connection,
                               NrllmError **error);
 
 /**
- * Frees a handle. NULL, and a handle that was freed already, are ignored. The connection, which other handles may share, stays open;
- * `nrllm_runtime_close()` and `nrllm_close_all()` close it. Any thread may call it.
+ * Frees a handle. NULL, and a handle that was freed already, are ignored. The connection, which other handles may share, is closed with
+ * the last of them. Any thread may call it.
  */
 void nrllm_runtime_free(NrllmRuntime *runtime);
 

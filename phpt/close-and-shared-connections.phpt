@@ -1,5 +1,5 @@
 --TEST--
-One connection per process and settings: opened at the first call that needs it, shared by objects, ended by close(), opened anew after it
+One connection per process and settings: opened at the first call that needs it, shared by objects, ended by close() and with the last object, opened anew after it
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -37,10 +37,15 @@ $one->close();
 echo 'closed: ', $until(0), "\n";
 $two->reap();
 echo 'used again: ', count($sessions()), ', another one: ', var_export($sessions() !== $before, true), "\n";
-unset($one, $two, $three);
+unset($one, $three);
+$two->reap();
+echo 'some objects are gone: ', count($sessions()), "\n";
+unset($two);
+echo 'all objects are gone: ', $until(0), "\n";
+$runtime = $db->runtime();
+$runtime->reap();
 $db->link()->query('KILL ' . $sessions()[0]);
 $until(0);
-$runtime = $db->runtime();
 $uid = $db->running(2000000000);
 var_dump($runtime->renewLease($uid, 'worker:a', 2000000000), count($sessions()));
 ?>
@@ -51,5 +56,7 @@ two more objects with the same connection settings: 1
 200 more: 1
 closed: 0
 used again: 1, another one: true
+some objects are gone: 1
+all objects are gone: 0
 bool(true)
 int(1)

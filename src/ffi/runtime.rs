@@ -27,7 +27,7 @@ use crate::ops::{
     lease_state, mark_pending_effect, recover_failure, renew_lease, requeue, requeue_stale, status,
     stranded_runs,
 };
-use crate::process::sessions::{self, Key};
+use crate::process::sessions::{self, Key, SessionUser};
 
 /// A set of settings. Handles of equal settings share one connection per process, opened by the first call that needs it. A handle
 /// may be used by any thread, by several at once (their calls wait for each other), and after a fork by the child, which opens a
@@ -38,7 +38,7 @@ pub struct NrllmRuntime {
 
 /// What a handle names.
 pub(super) struct Runtime {
-    pub(super) key: Key,
+    pub(super) key: SessionUser,
     pub(super) options: Options,
 }
 
@@ -122,15 +122,18 @@ pub unsafe extern "C" fn nrllm_runtime_new(
                 Some(json) => Options::parse(&input::entries("options", json)?)?,
                 None => Options::default(),
             };
-            let key = Key { connection: Arc::new(settings), timeouts: options.timeouts };
+            let key = SessionUser::new(Key {
+                connection: Arc::new(settings),
+                timeouts: options.timeouts,
+            });
             answer.set(RUNTIMES.insert(Runtime { key, options }));
             Ok(())
         })
     }
 }
 
-/// Frees a handle. NULL, and a handle that was freed already, are ignored. The connection, which other handles may share, stays open;
-/// `nrllm_runtime_close()` and `nrllm_close_all()` close it. Any thread may call it.
+/// Frees a handle. NULL, and a handle that was freed already, are ignored. The connection, which other handles may share, is closed with
+/// the last of them. Any thread may call it.
 #[unsafe(no_mangle)]
 pub extern "C" fn nrllm_runtime_free(runtime: *mut NrllmRuntime) {
     // SAFETY: NULL takes no error.

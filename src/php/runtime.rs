@@ -35,13 +35,13 @@ use crate::ops::{
     stranded_runs,
 };
 use crate::process::owner_name;
-use crate::process::sessions::{self, Key};
+use crate::process::sessions::{self, Key, SessionUser};
 
 /// The lease, retry and reaping protocol of `nr_llm`'s agent runs.
 #[php_class]
 #[php(flags = ClassFlags::Final.union(ClassFlags::NoDynamicProperties))]
 pub(super) struct NrLlmRuntime {
-    key: Key,
+    key: SessionUser,
     options: Options,
 }
 
@@ -83,7 +83,8 @@ impl NrLlmRuntime {
         let settings =
             ConnectionSettings::parse(&convert::connection(connection)?, &convert::defaults())?;
         let options = Options::parse(&options.entries())?;
-        let key = Key { connection: Arc::new(settings), timeouts: options.timeouts };
+        let key =
+            SessionUser::new(Key { connection: Arc::new(settings), timeouts: options.timeouts });
         Ok(Self { key, options })
     }
 

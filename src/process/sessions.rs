@@ -9,17 +9,21 @@
 //! sends the heartbeats on the session of the thread that keeps the lease ([`SharedSession`]). A call
 //! and a heartbeat that come together take turns; where one of them takes long, the other opens a
 //! connection of its own and closes it afterwards.
+//!
+//! A session lives as long as an object or a lease of its settings ([`SessionUser`]): with the last one its connection is closed and
+//! its runtime freed, so that rotated passwords leave nothing behind (rule 34).
 
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::fork::PerProcess;
+use super::fork::{PerProcess, Process};
 use super::signals::start_masked;
 use super::thread::ThreadNumber;
 use crate::config::connection::ConnectionSettings;
@@ -42,6 +46,61 @@ pub struct Key {
     pub connection: Arc<ConnectionSettings>,
     /// Its time limits.
     pub timeouts: Timeouts,
+}
+
+/// An object that uses the sessions of a key. With the last one of a key, the sessions of all threads for it end.
+#[derive(Debug)]
+pub struct SessionUser {
+    key: Key,
+    process: Process,
+}
+
+impl SessionUser {
+    /// A user of the sessions for `key`.
+    #[must_use]
+    pub fn new(key: Key) -> Self {
+        let mut users = lock(&registry().users);
+        match users.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, count)) => *count += 1,
+            None => users.push((key.clone(), 1)),
+        }
+        Self { key, process: Process::this() }
+    }
+}
+
+impl Deref for SessionUser {
+    type Target = Key;
+
+    fn deref(&self) -> &Key {
+        &self.key
+    }
+}
+
+impl Drop for SessionUser {
+    fn drop(&mut self) {
+        let Some(registry) = CURRENT.get() else {
+            return;
+        };
+        {
+            let mut users = lock(&registry.users);
+            let place = users.iter().position(|(known, _)| *known == self.key);
+            if let Some(place) = place {
+                // A forked child has not counted what it inherited.
+                if self.process == Process::this()
+                    && let Some((_, count)) = users.get_mut(place)
+                {
+                    *count -= 1;
+                    if *count == 0 {
+                        users.swap_remove(place);
+                    }
+                }
+                if users.iter().any(|(known, _)| *known == self.key) {
+                    return;
+                }
+            }
+        }
+        give_up(registry, |session| session.key == self.key);
+    }
 }
 
 /// A session with the runtime that drives it.
@@ -242,6 +301,8 @@ impl Drop for InUse<'_> {
 struct Registry {
     resolver: Arc<Resolver>,
     sessions: Mutex<Vec<Entry>>,
+    /// The objects of each key.
+    users: Mutex<Vec<(Key, usize)>>,
 }
 
 /// A session of the registry. Once it was closed, only the leases that use it keep it; the next call of
@@ -256,8 +317,11 @@ struct Entry {
 static CURRENT: PerProcess<Registry> = PerProcess::new();
 
 fn registry() -> &'static Registry {
-    let make =
-        || Registry { resolver: Resolver::new(start_masked), sessions: Mutex::new(Vec::new()) };
+    let make = || Registry {
+        resolver: Resolver::new(start_masked),
+        sessions: Mutex::default(),
+        users: Mutex::default(),
+    };
     let Ok(registry) = CURRENT.get_or_make(|_| Ok::<_, Infallible>(make()));
     registry
 }
@@ -361,16 +425,24 @@ fn close_those(matches: impl Fn(&SharedSession) -> bool) {
     let Some(registry) = CURRENT.get() else {
         return;
     };
-    let mut closed = Vec::new();
+    for session in give_up(registry, matches) {
+        session.close();
+    }
+}
+
+/// Takes the sessions that match out of the registry. Those that no lease uses end when the answer is dropped.
+fn give_up(
+    registry: &Registry,
+    matches: impl Fn(&SharedSession) -> bool,
+) -> Vec<Arc<SharedSession>> {
+    let mut given_up = Vec::new();
     for entry in lock(&registry.sessions).iter_mut() {
         if let Some(session) = entry.session.upgrade().filter(|session| matches(session)) {
             entry.kept = None;
-            closed.push(session);
+            given_up.push(session);
         }
     }
-    for session in closed {
-        session.close();
-    }
+    given_up
 }
 
 /// Makes sure that the calling thread closes its sessions when it ends.

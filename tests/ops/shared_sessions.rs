@@ -7,7 +7,7 @@ use nrllm_runtime::domain::holder::Holder;
 use nrllm_runtime::error::{Kind, Result};
 use nrllm_runtime::ops::renew_lease::renew_lease;
 use nrllm_runtime::ops::sql::Context;
-use nrllm_runtime::process::sessions::{self, Key};
+use nrllm_runtime::process::sessions::{self, Key, SessionUser};
 
 use crate::support::database::{Database, Run};
 use crate::support::harness::{LEASE, NOW, OWNER, error_of, settings};
@@ -122,4 +122,23 @@ fn a_request_that_ends_closes_the_connections_of_its_thread() {
     assert_eq!(proxy.connections(), 3);
     sessions::close_thread();
     proxy.wait_for_open(0);
+}
+
+#[test]
+fn p34_connection_ends_with_the_last_object_of_its_settings() {
+    let mut database = Database::new();
+    let uid = database.insert(&Run::running(OWNER, LEASE));
+    let proxy = Proxy::start(database.endpoint());
+    for round in 1..=3 {
+        let object = || SessionUser::new(key(&proxy, &database));
+        let [first, second, unused] = [object(), object(), object()];
+        assert!(renew(&first, uid).unwrap() && renew(&second, uid).unwrap());
+        drop(first);
+        assert!(renew(&second, uid).unwrap());
+        drop(unused);
+        assert!(renew(&second, uid).unwrap());
+        assert_eq!((proxy.connections(), proxy.open_connections()), (round, 1));
+        drop(second);
+        proxy.wait_for_open(0);
+    }
 }
