@@ -44,7 +44,7 @@ echo "done\n";
 ?>
 --EXPECTF--
 NrLlmRuntime: final; properties 0; interfaces%w
-  clone: Error: Call to private NrLlmRuntime::__clone() from global scope
+  clone: Error: Call to private %SNrLlmRuntime::__clone() from global scope
   serialize: Exception
   unserialize: Exception
   unserialize C: %s
@@ -52,7 +52,7 @@ NrLlmRuntime: final; properties 0; interfaces%w
   without constructor: %rReflectionException|Error%r
   dump ok, casts to 0 properties
 NrLlmFailure: final; properties 0; interfaces JsonSerializable Stringable
-  clone: Error: Call to private NrLlmFailure::__clone() from global scope
+  clone: Error: Call to private %SNrLlmFailure::__clone() from global scope
   serialize: Exception
   unserialize: Exception
   unserialize C: %s
@@ -61,7 +61,7 @@ NrLlmFailure: final; properties 0; interfaces JsonSerializable Stringable
   new: Exception
   dump ok, casts to 0 properties
 NrLlmRecovery: final; properties 0; interfaces JsonSerializable
-  clone: Error: Call to private NrLlmRecovery::__clone() from global scope
+  clone: Error: Call to private %SNrLlmRecovery::__clone() from global scope
   serialize: Exception
   unserialize: Exception
   unserialize C: %s
@@ -70,7 +70,7 @@ NrLlmRecovery: final; properties 0; interfaces JsonSerializable
   new: Exception
   dump ok, casts to 0 properties
 NrLlmReapReport: final; properties 0; interfaces Countable JsonSerializable
-  clone: Error: Call to private NrLlmReapReport::__clone() from global scope
+  clone: Error: Call to private %SNrLlmReapReport::__clone() from global scope
   serialize: Exception
   unserialize: Exception
   unserialize C: %s
@@ -79,7 +79,7 @@ NrLlmReapReport: final; properties 0; interfaces Countable JsonSerializable
   new: Exception
   dump ok, casts to 0 properties
 NrLlmLease: final; properties 0; interfaces%w
-  clone: Error: Call to private NrLlmLease::__clone() from global scope
+  clone: Error: Call to private %SNrLlmLease::__clone() from global scope
   serialize: Exception
   unserialize: Exception
   unserialize C: %s

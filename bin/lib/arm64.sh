@@ -6,12 +6,8 @@ source "$(dirname "$(realpath "$0")")/common.sh"
 source "$NRLLM_TOP/bin/lib/server.sh"
 cd "$NRLLM_TOP"
 
-# The kernel starts arm64 programs by qemu. The registration belongs to a user namespace of this
-# script's own and ends with it.
-if [ -z "${NRLLM_ARM64:-}" ]; then
-    export NRLLM_ARM64=1
-    exec unshare --user --map-root-user --mount "$0" "$@"
-fi
+# The kernel starts arm64 programs by qemu. The registration belongs to the user namespace that
+# bin/matrix has made, and ends with it.
 mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc
 magic='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
 mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
