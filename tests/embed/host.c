@@ -26,12 +26,14 @@
  */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <main/php.h>
@@ -50,7 +52,6 @@ static const char *script;
 static bool worker;
 static int threads, requests;
 static char *settings;
-static pthread_barrier_t meeting;
 static atomic_int checked, failed;
 /* Threads write whole lines, one thread at a time. */
 static pthread_mutex_t output = PTHREAD_MUTEX_INITIALIZER;
@@ -58,6 +59,12 @@ static pthread_mutex_t output = PTHREAD_MUTEX_INITIALIZER;
 static __thread int thread_number = -1, request_number;
 static __thread char line[4096];
 static __thread size_t line_length;
+
+/* Where the threads meet. If one of them does not come, the test has failed, and no other waits. */
+static pthread_mutex_t meeting = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t met = PTHREAD_COND_INITIALIZER;
+static int waiting, meetings;
+static bool missed;
 
 static void flush_line(void)
 {
@@ -125,7 +132,6 @@ ZEND_END_ARG_INFO()
 ZEND_FUNCTION(host_thread) { ZEND_PARSE_PARAMETERS_NONE(); RETURN_LONG(thread_number); }
 ZEND_FUNCTION(host_request) { ZEND_PARSE_PARAMETERS_NONE(); RETURN_LONG(request_number); }
 ZEND_FUNCTION(host_threads) { ZEND_PARSE_PARAMETERS_NONE(); RETURN_LONG(threads); }
-ZEND_FUNCTION(host_meet) { ZEND_PARSE_PARAMETERS_NONE(); pthread_barrier_wait(&meeting); }
 ZEND_FUNCTION(host_checked) { ZEND_PARSE_PARAMETERS_NONE(); atomic_fetch_add(&checked, 1); }
 
 ZEND_FUNCTION(host_failed)
@@ -136,6 +142,31 @@ ZEND_FUNCTION(host_failed)
     ZEND_PARSE_PARAMETERS_END();
     atomic_fetch_add(&failed, 1);
     report("FAILED: %s", ZSTR_VAL(message));
+}
+
+ZEND_FUNCTION(host_meet)
+{
+    struct timespec patience;
+    int number;
+
+    ZEND_PARSE_PARAMETERS_NONE();
+    clock_gettime(CLOCK_REALTIME, &patience);
+    patience.tv_sec += 120;
+    pthread_mutex_lock(&meeting);
+    number = meetings;
+    if (++waiting == threads) {
+        waiting = 0;
+        meetings++;
+        pthread_cond_broadcast(&met);
+    }
+    while (number == meetings && !missed) {
+        if (pthread_cond_timedwait(&met, &meeting, &patience) == ETIMEDOUT) {
+            missed = true;
+            atomic_fetch_add(&failed, 1);
+            pthread_cond_broadcast(&met);
+        }
+    }
+    pthread_mutex_unlock(&meeting);
 }
 
 /* Between two requests of a worker the output layer and the SAPI end, and extensions do not. */
@@ -288,6 +319,7 @@ static bool run_threads(int count)
 
 int main(int argc, char **argv)
 {
+    char *first, *last;
     int left, expected;
     size_t size = 1;
 
@@ -296,7 +328,13 @@ int main(int argc, char **argv)
         return 2;
     }
     worker = strcmp(argv[1], "worker") == 0;
-    script = argv[2];
+    /* PHP changes the folder of a thread to that of its script. */
+    script = first = realpath(argv[2], NULL);
+    last = realpath(argv[3], NULL);
+    if (!first || !last) {
+        fprintf(stderr, "there is no such script\n");
+        return 2;
+    }
     threads = atoi(argv[4]);
     requests = atoi(argv[5]);
     for (int i = 6; i < argc; i++) {
@@ -306,7 +344,6 @@ int main(int argc, char **argv)
     for (int i = 6; i < argc; i++) {
         strcat(strcat(settings, argv[i]), "\n");
     }
-    pthread_barrier_init(&meeting, NULL, (unsigned) threads);
 
     php_tsrm_startup();
     sapi.php_ini_ignore = 1;
@@ -324,7 +361,7 @@ int main(int argc, char **argv)
         }
     }
     expected = 2 * threads * requests + 1;
-    script = argv[3];
+    script = last;
     worker = false;
     requests = 1;
     if (!run_threads(1)) {
@@ -338,7 +375,12 @@ int main(int argc, char **argv)
     sapi_shutdown();
     tsrm_shutdown();
     free(settings);
+    free(first);
+    free(last);
 
+    if (missed) {
+        printf("FAILED: the threads did not meet\n");
+    }
     printf("%d of %d requests made their checks, %d failure(s), %d thread(s) left\n", checked,
         expected, failed, left - 1);
     return checked == expected && failed == 0 && left == 1 ? 0 : 1;
