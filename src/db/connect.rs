@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use mysql_async::prelude::Queryable;
 use mysql_async::{ClientIdentity, OptsBuilder, SslOpts};
 
-use super::connection::Connection;
+use super::connection::{Connection, TRIPPED};
 use super::deadline::StatementDeadline;
 use super::execute::{Failure, bounded, words};
 use super::query_cache::QueryCache;
@@ -17,6 +17,9 @@ use super::socket_wait::Socket;
 use super::statement_cache::StatementCache;
 use crate::config::connection::Endpoint;
 use crate::error::{Error, Kind, Result, code, kind_of_io, server_error};
+
+/// The longest password that a key of 2048 bits encrypts, with its padding and the NUL at the end.
+const LONGEST_RSA: usize = 213;
 
 impl Session {
     pub(super) async fn open(&self) -> Result<Live> {
@@ -65,8 +68,24 @@ impl Session {
                 "cannot connect to {endpoint} within {} ms; check that the server runs and answers, or raise connectTimeoutMs",
                 self.timeouts.connect.as_millis()
             )),
+            Failure::Driver(mysql_async::Error::Other(why))
+                if why.to_string() == TRIPPED && self.password_is_too_long() =>
+            {
+                Error::configuration(format!(
+                    "a password of more than {LONGEST_RSA} bytes cannot be sent to {endpoint} without TLS; use TLS, the unix socket, or a \
+                     shorter password"
+                ))
+            }
             Failure::Driver(error) => connect_error(endpoint, error),
         })
+    }
+
+    /// Returns whether the password is longer than the server's RSA key encrypts, which is how it travels over TCP without TLS where the
+    /// server has not seen it yet.
+    fn password_is_too_long(&self) -> bool {
+        matches!(self.settings.endpoint, Endpoint::Tcp { .. })
+            && self.settings.tls.is_none()
+            && self.settings.password().len() > LONGEST_RSA
     }
 
     async fn connect_options(&self) -> Result<OptsBuilder> {
@@ -158,16 +177,48 @@ fn connect_error(endpoint: &Endpoint, error: mysql_async::Error) -> Error {
             format!("cannot connect to {endpoint}: {io}{}", remedy_of_io(io)),
         )
         .with_source(error),
-        other => Error::connection(format!("cannot connect to {endpoint}: {}", words(&other)))
-            .with_source(other),
+        other => {
+            let words = words(&other);
+            let remedy = remedy_of_tls(&words);
+            Error::connection(format!("cannot connect to {endpoint}: {words}{remedy}"))
+                .with_source(other)
+        }
     }
+}
+
+/// Returns what to do about a certificate that is refused, by the words of the TLS library.
+fn remedy_of_tls(words: &str) -> &'static str {
+    const REMEDIES: [(&str, &str); 5] = [
+        (
+            "UnsupportedCertVersion",
+            "; the server's certificate is X.509 version 1, which cannot be read, also without verification. Issue one of version 3 \
+             (openssl x509 -req -extfile, with subjectAltName)",
+        ),
+        (
+            "CaUsedAsEndEntity",
+            "; the server presents the certificate of an authority (basicConstraints CA:TRUE, as openssl req -x509 makes it). Issue one \
+             with CA:FALSE, and name its authority in ssl_ca",
+        ),
+        (
+            "not valid for",
+            "; the certificate must name the host in subjectAltName, the common name (CN) does not count. Issue one that does, or set host \
+             to a name in it",
+        ),
+        (
+            "UnknownIssuer",
+            "; no trusted authority has signed the server's certificate. Set ssl_ca to the file of the one that has",
+        ),
+        ("Expired", "; renew the server's certificate"),
+    ];
+    REMEDIES.iter().find(|(part, _)| words.contains(part)).map_or("", |(_, remedy)| remedy)
 }
 
 /// Returns what to do about an operating system's error.
 fn remedy_of_io(error: &std::io::Error) -> &'static str {
     match kind_of_io(error) {
         Kind::Resource => "; raise the process's limit of open files, or find what keeps them open",
-        _ => "",
+        // The TLS library reports its errors as those of the socket.
+        _ => remedy_of_tls(&error.to_string()),
     }
 }
 

@@ -1,7 +1,11 @@
 //! The driver's connection, which is closed when it is dropped: before the call that drops it returns, and in every process.
 
+use std::future::{Future, poll_fn};
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use mysql_async::{Conn, OptsBuilder};
@@ -26,7 +30,7 @@ impl Connection {
     /// Opens a connection. Dropped before its end, or failed, it leaves nothing open.
     pub(super) async fn open(options: OptsBuilder) -> mysql_async::Result<Self> {
         let mut attempt = Attempt { work: ManuallyDrop::new(Conn::new(options)), succeeded: false };
-        match (&mut *attempt.work).await {
+        match caught(&mut *attempt.work).await.unwrap_or_else(|Panicked| Err(tripped())) {
             Ok(conn) => {
                 attempt.succeeded = true;
                 Ok(Self {
@@ -97,6 +101,26 @@ impl DerefMut for Connection {
         &mut self.conn
     }
 }
+
+/// The driver panicked.
+struct Panicked;
+
+/// Runs work of the driver; a panic in it is an answer.
+async fn caught<T>(mut work: impl Future<Output = T> + Unpin) -> Result<T, Panicked> {
+    poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut work).poll(context)));
+        polled.map_or(Poll::Ready(Err(Panicked)), |poll| poll.map(Ok))
+    })
+    .await
+}
+
+/// The error for a panic of the driver.
+fn tripped() -> mysql_async::Error {
+    mysql_async::Error::Other(TRIPPED.into())
+}
+
+/// Says that the driver panicked while it connected: over a reply that it cannot read, or a password that it cannot encrypt.
+pub(super) const TRIPPED: &str = "the driver cannot read what answers there";
 
 /// An attempt to connect. Dropped before its end, it leaves nothing open.
 struct Attempt<T> {

@@ -153,3 +153,56 @@ fn p22_tls_certificate_for_another_name_is_refused() {
     assert!(error.message.to_lowercase().contains("certificate"), "{error}");
     assert_eq!(database.get(uid, "lease_expires"), LEASE.to_string());
 }
+
+/// Certificates that PHP's drivers take: each is refused with what to change, and never taken unverified.
+#[test]
+fn p22_refused_certificates_name_cause_and_remedy() {
+    let certificates = Certificates::new("refused");
+    let sign = |file: &str, more: &str| {
+        certificates.openssl(&format!(
+            "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=127.0.0.1 -keyout {file}.key -out {file}.csr"
+        ));
+        certificates.openssl(&format!(
+            "x509 -req -in {file}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 30 -out {file}.pem{more}"
+        ));
+    };
+    sign("v1", "");
+    std::fs::write(certificates.path("cn.ext"), "basicConstraints=CA:FALSE\n").unwrap();
+    sign("cn", " -extfile cn.ext");
+    for (file, constraint) in [("pinned", "CA:TRUE"), ("leaf", "CA:FALSE")] {
+        certificates.openssl(&format!(
+            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 \
+             -addext basicConstraints=critical,{constraint} -keyout {file}.key -out {file}.pem"
+        ));
+    }
+    for (file, ca, unverified, remedy) in [
+        ("v1", "ca.pem", false, "version 3"),
+        ("cn", "ca.pem", true, "subjectAltName"),
+        ("pinned", "pinned.pem", true, "CA:FALSE"),
+    ] {
+        let server = certificates.server(file);
+        let mut database = Database::on(&server, &Shape::default());
+        let uid = database.insert(&Run::running(OWNER, LEASE));
+        let ca = certificates.path(ca);
+        let mut verified = over_tls(server.endpoint(), &database, &ca, MYSQLI_CLIENT_SSL);
+        let error = error_of(Kind::Connection, verified.renew_lease(uid, OWNER, LEASE + 1));
+        assert!(error.message.contains(remedy), "{file}: {error}");
+        let flags = MYSQLI_CLIENT_SSL | MYSQLI_CLIENT_SSL_DONT_VERIFY_SERVER_CERT;
+        let answer =
+            over_tls(server.endpoint(), &database, &ca, flags).renew_lease(uid, OWNER, LEASE + 2);
+        match answer {
+            Ok(renewed) => assert!(renewed && unverified, "{file}"),
+            Err(error) => assert!(!unverified && error.message.contains(remedy), "{file}: {error}"),
+        }
+    }
+    // As the remedy says: a self-signed certificate of no authority, pinned.
+    let server = certificates.server("leaf");
+    let mut database = Database::on(&server, &Shape::default());
+    let uid = database.insert(&Run::running(OWNER, LEASE));
+    let pinned = certificates.path("leaf.pem");
+    assert!(
+        over_tls(server.endpoint(), &database, &pinned, MYSQLI_CLIENT_SSL)
+            .renew_lease(uid, OWNER, LEASE + 1)
+            .unwrap()
+    );
+}
