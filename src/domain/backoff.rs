@@ -119,6 +119,20 @@ mod tests {
     }
 
     #[test]
+    fn jitter_is_computed_from_the_crc_of_uuid_and_count() {
+        let table = [
+            ("0e12362e-cbf0-4052-a2e9-f3c849a50bc4", 1, 0.2, 33_943),
+            ("0e12362e-cbf0-4052-a2e9-f3c849a50bc4", 2, 0.2, 62_310),
+            ("0e12362e-cbf0-4052-a2e9-f3c849a50bc4", 7, 1.0, 752_641),
+            ("ffffffff-ffff-4fff-bfff-ffffffffffff", 1, 0.5, 33_770),
+        ];
+        for (uuid, count, jitter, expected) in table {
+            let backoff = Backoff { jitter, ..Backoff::default() };
+            assert_eq!(backoff.delay_ms(uuid.as_bytes(), count), expected, "{uuid}:{count}");
+        }
+    }
+
+    #[test]
     fn without_jitter_the_uuid_does_not_matter() {
         let backoff = Backoff::default();
         assert_eq!(backoff.delay_ms(b"a", 1), 30_000);

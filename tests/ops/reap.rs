@@ -8,6 +8,7 @@ use nrllm_runtime::ops::reap::Report;
 use crate::support::database::{Database, Run, Shape, assert_row, changed};
 use crate::support::harness::{Harness, LEASE, NOW, error_of, reasons, request, uids};
 use crate::support::legacy_php_worker::LegacyPhpWorker;
+use crate::support::operation::{ALLOWED, COUNTS, FORBIDDEN, Fate, PAYLOADS};
 use crate::support::proxy::{Fault, Outcome, Proxy, When};
 use crate::support::server::{Server, wants_mysql};
 
@@ -37,17 +38,17 @@ fn longest_list(statements: &[String]) -> usize {
 
 #[test]
 fn p06_p10_decision_table_with_every_column() {
-    let effects: [(&str, bool); 10] = [
-        ("", false),
-        ("read_only", false),
-        ("idempotent_write", false),
-        ("non_idempotent_write", true),
-        ("NON_IDEMPOTENT_WRITE", false),
-        ("non_idempotent_write ", false),
-        (" non_idempotent_write", false),
-        ("non_idempotent_writ\u{e9}", false),
-        ("non_idempotent_write\0", false),
-        ("an_effect_of_a_later_release", false),
+    let effects = [
+        ("", ALLOWED),
+        ("read_only", ALLOWED),
+        ("idempotent_write", ALLOWED),
+        ("non_idempotent_write", FORBIDDEN),
+        ("NON_IDEMPOTENT_WRITE", ALLOWED),
+        ("non_idempotent_write ", ALLOWED),
+        (" non_idempotent_write", ALLOWED),
+        ("non_idempotent_writ\u{e9}", ALLOWED),
+        ("non_idempotent_write\0", ALLOWED),
+        ("an_effect_of_a_later_release", ALLOWED),
     ];
     let now = NOW.to_string();
     for queued_at in [false, true] {
@@ -55,13 +56,13 @@ fn p06_p10_decision_table_with_every_column() {
         let mut database = Database::with(&shape);
         let mut expected = Vec::new();
         let mut number = 0;
-        for (effect, forbids) in effects {
-            for count in [0_u64, 2, 3, 4_294_967_295] {
-                for payload in [Some("nrv1:request"), Some(""), None] {
+        for (effect, fates) in effects {
+            for (payload, fates) in PAYLOADS.into_iter().zip(fates) {
+                for ((count, more, _), fate) in COUNTS.into_iter().zip(fates) {
                     number += 1;
                     let mut run = stale(number)
                         .fence(effect)
-                        .requeued(count)
+                        .requeued(u64::from(count))
                         .set("error_class", "Old\\Error")
                         .set("termination_reason", "");
                     run = match payload {
@@ -70,21 +71,18 @@ fn p06_p10_decision_table_with_every_column() {
                     };
                     let uid = database.insert(&run);
                     let before = database.row(uid);
-                    let reason = if forbids || payload.unwrap_or_default().is_empty() {
-                        Some("not_retryable")
-                    } else if count >= 3 {
-                        Some("retries_exhausted")
-                    } else {
-                        None
+                    let reason = match fate {
+                        Fate::Requeue => None,
+                        Fate::Exhausted => Some("retries_exhausted"),
+                        Fate::Final => Some("not_retryable"),
                     };
-                    let more = (count + 1).to_string();
                     let mut changes =
                         vec![("claimed_by", ""), ("lease_expires", "0"), ("tstamp", now.as_str())];
                     match reason {
                         None => {
                             changes.extend([
                                 ("status", "queued"),
-                                ("requeue_count", more.as_str()),
+                                ("requeue_count", more),
                                 ("pending_effect", ""),
                             ]);
                             if queued_at {
@@ -109,6 +107,7 @@ fn p06_p10_decision_table_with_every_column() {
                 }
             }
         }
+        assert_eq!(expected.len(), 120);
         let report = Harness::on(&database).reap_all(1_000);
         for (uid, row, reason, why) in &expected {
             assert_row(&database.row(*uid), row, why);

@@ -10,6 +10,7 @@ use nrllm_runtime::ops::recover_failure::{self, Recovery};
 use crate::support::database::{Database, Run, Shape, assert_row, changed};
 use crate::support::harness::{Harness, LEASE, NOW, OWNER};
 use crate::support::legacy_php_worker::LegacyPhpWorker;
+use crate::support::operation::{ALLOWED, COUNTS, FORBIDDEN, Fate, PAYLOADS};
 use crate::support::proxy::{Fault, Proxy, When};
 use crate::support::wake_up::template;
 
@@ -19,6 +20,32 @@ fn dead_letter(reason: Reason, requeue_count: u32) -> Recovery {
     Recovery::DeadLettered { reason, requeue_count, confirmed: false }
 }
 
+/// Every class of failure, and whether it is retryable.
+const CLASSES: [(FailureClass, bool); 8] = [
+    (FailureClass::Connection, true),
+    (FailureClass::RateLimit, true),
+    (FailureClass::ServerError, true),
+    (FailureClass::CircuitOpen, true),
+    (FailureClass::Auth, false),
+    (FailureClass::Configuration, false),
+    (FailureClass::ClientError, false),
+    (FailureClass::Unknown, false),
+];
+/// Write fences, and whether they allow another attempt.
+const EFFECTS: [(&str, bool); 4] = [
+    ("", true),
+    ("idempotent_write", true),
+    ("non_idempotent_write", false),
+    ("NON_IDEMPOTENT_WRITE", true),
+];
+
+#[test]
+fn every_class_of_failure_is_in_the_table() {
+    for class in FailureClass::ALL {
+        assert_eq!(CLASSES.iter().filter(|(known, _)| *known == class).count(), 1, "{class:?}");
+    }
+}
+
 #[test]
 fn decision_after_a_failure_with_every_column() {
     for queued_at in [false, true] {
@@ -26,10 +53,11 @@ fn decision_after_a_failure_with_every_column() {
         let mut database = Database::with(&shape);
         let mut harness = Harness::on(&database);
         let now = NOW.to_string();
-        for class in FailureClass::ALL {
-            for effect in ["", "idempotent_write", "non_idempotent_write", "NON_IDEMPOTENT_WRITE"] {
-                for count in [0_u32, 2, 3, u32::MAX] {
-                    for payload in [Some("nrv1:request"), Some(""), None] {
+        for (class, retryable) in CLASSES {
+            for (effect, allowed) in EFFECTS {
+                let fates = if retryable && allowed { ALLOWED } else { FORBIDDEN };
+                for (payload, fates) in PAYLOADS.into_iter().zip(fates) {
+                    for ((count, more, delay_ms), fate) in COUNTS.into_iter().zip(fates) {
                         let mut run =
                             Run::running(OWNER, LEASE).fence(effect).requeued(u64::from(count));
                         run = match payload {
@@ -40,25 +68,12 @@ fn decision_after_a_failure_with_every_column() {
                         let before = database.row(uid);
                         let why =
                             format!("{class:?}, {effect:?}, {count} requeues, request {payload:?}");
-                        let retryable = matches!(
-                            class,
-                            FailureClass::Connection
-                                | FailureClass::RateLimit
-                                | FailureClass::ServerError
-                                | FailureClass::CircuitOpen
-                        );
-                        let reason = if !retryable
-                            || effect == "non_idempotent_write"
-                            || payload.unwrap_or_default().is_empty()
-                        {
-                            Some(Reason::NotRetryable)
-                        } else if count >= 3 {
-                            Some(Reason::RetriesExhausted)
-                        } else {
-                            None
+                        let reason = match fate {
+                            Fate::Requeue => None,
+                            Fate::Exhausted => Some(Reason::RetriesExhausted),
+                            Fate::Final => Some(Reason::NotRetryable),
                         };
                         let recovery = harness.recover_failure(uid, OWNER, class, ERROR).unwrap();
-                        let more = count.wrapping_add(1).to_string();
                         let mut changes = vec![
                             ("claimed_by", ""),
                             ("lease_expires", "0"),
@@ -66,7 +81,6 @@ fn decision_after_a_failure_with_every_column() {
                         ];
                         match reason {
                             None => {
-                                let delay_ms = 30_000 << count;
                                 let expected = Recovery::Requeued {
                                     requeue_count: count + 1,
                                     delay_ms,
@@ -76,7 +90,7 @@ fn decision_after_a_failure_with_every_column() {
                                 assert_eq!(recovery, expected, "{why}");
                                 changes.extend([
                                     ("status", "queued"),
-                                    ("requeue_count", more.as_str()),
+                                    ("requeue_count", more),
                                     ("pending_effect", ""),
                                 ]);
                                 if queued_at {
