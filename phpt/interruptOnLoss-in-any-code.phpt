@@ -12,7 +12,7 @@ INTERRUPTS || die('skip the FFI bridge cannot interrupt PHP');
 <?php
 declare(strict_types=1);
 require __DIR__ . '/inc/keeper.inc';
-/** Calls of every kind, for the shapes below. What is allocated is only ever passed on: see "blocking calls" of interruptOnLoss-throws-in-time. */
+/** Calls of every kind, for the shapes below. What is allocated is only ever passed on: see interruptOnLoss-throws-on-return-from-a-call. */
 final class Box
 {
     public ?Box $next = null;

@@ -1,5 +1,5 @@
 --TEST--
-requeue and requeueStale ask neither budget nor fence: owner, or staleness, is all that counts
+requeueStale() releases a run whose lease has expired; it checks neither the retry budget nor the write fence
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -11,7 +11,6 @@ foreach ([true, false] as $queuedAt) {
     $db = new TestDb(['queuedAt' => $queuedAt]);
     $runtime = $db->runtime();
     $ways = [
-        'requeue' => [2000000000, fn (int $uid): bool => $runtime->requeue(runUid: $uid, claimedBy: 'worker:a')],
         'requeueStale' => [$now - 1, fn (int $uid): bool => $runtime->requeueStale(runUid: $uid, now: $now)],
     ];
     foreach ($ways as $label => [$lease, $call]) {
@@ -40,18 +39,16 @@ foreach ([true, false] as $queuedAt) {
     $live = $db->running($now);
     $others = $db->running(0);
     $row = $db->row($live);
-    check(!$runtime->requeueStale($live, $now) && !$runtime->requeueStale($others, $now) && !$runtime->requeue($live, 'worker:b') && $db->row($live) === $row, 'live');
+    check(!$runtime->requeueStale($live, $now) && !$runtime->requeueStale($others, $now) && $db->row($live) === $row, 'a lease that has not expired, and no lease');
 }
-thrown('uid', fn () => $runtime->requeue(0, 'w'));
-thrown('owner', fn () => $runtime->requeue(1, ' '));
 thrown('now', fn () => $runtime->requeueStale(1, -1));
 ?>
 --EXPECT--
 bool(true)
-requeue:
+requeueStale:
 status: 'running' -> 'queued'
 claimed_by: 'worker:a' -> ''
-lease_expires: '2000000000' -> '0'
+lease_expires: '1799999999' -> '0'
 requeue_count: '7' -> '8'
 pending_effect: 'non_idempotent_write' -> ''
 queued_at: '0' -> 'now'
@@ -63,24 +60,5 @@ claimed_by: 'worker:a' -> ''
 lease_expires: '1799999999' -> '0'
 requeue_count: '7' -> '8'
 pending_effect: 'non_idempotent_write' -> ''
-queued_at: '0' -> 'now'
 tstamp: '1000' -> 'now'
-bool(true)
-requeue:
-status: 'running' -> 'queued'
-claimed_by: 'worker:a' -> ''
-lease_expires: '2000000000' -> '0'
-requeue_count: '7' -> '8'
-pending_effect: 'non_idempotent_write' -> ''
-tstamp: '1000' -> 'now'
-bool(true)
-requeueStale:
-status: 'running' -> 'queued'
-claimed_by: 'worker:a' -> ''
-lease_expires: '1799999999' -> '0'
-requeue_count: '7' -> '8'
-pending_effect: 'non_idempotent_write' -> ''
-tstamp: '1000' -> 'now'
-uid: ValueError: $runUid must be at least 1, 0 given
-owner: ValueError: $claimedBy must name who holds the lease, an empty or blank string given; NrLlmRuntime::identity() makes a name
 now: ValueError: $now must be a unix time in seconds (not milliseconds) from 0 to 4294967295, -1 given

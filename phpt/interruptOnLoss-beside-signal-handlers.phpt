@@ -1,5 +1,5 @@
 --TEST--
-interruptOnLoss never fires after a release, a destruction, a settlement or a step() that has thrown; without it nothing fires
+interruptOnLoss beside signal handlers: no call is lost, none comes twice
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -22,54 +22,6 @@ $busy = static function (): string {
         return 'interrupted: ' . $error->getMessage();
     }
 };
-$lease = $keep(['interruptOnLoss' => false]);
-$lose($lease);
-echo 'not asked for: ', $busy(), ', ', $lease->state(), "\n";
-
-$lease = $keep();
-$lose($lease);
-$lease->release();
-echo 'released before it was noticed: ', $busy(), ', ', $lease->state(), "\n";
-
-$lease = $keep();
-$lose($lease);
-unset($lease);
-echo 'destroyed: ', $busy(), "\n";
-
-foreach (["status = 'completed'", "status = 'failed'", "status = 'waiting_for_input'"] as $settled) {
-    $lease = $keep();
-    $lose($lease, "$settled, claimed_by = '', lease_expires = 0");
-    echo "$settled: ", $busy(), ', ', $lease->state(), "\n";
-}
-
-// Whoever is told by step() is not interrupted too.
-$lease = $keep();
-$lose($lease);
-try {
-    for ($end = ms() + 2000 * SLOW; ms() < $end;) {
-        $lease->step();
-    }
-    echo "never noticed\n";
-} catch (NrLlmLeaseLostException) {
-    echo 'thrown once, by step() or by the interrupt: ';
-}
-echo $busy(), "\n";
-
-// Two leases are lost inside one native call: each is thrown once, one as the previous of the other.
-[$one, $two] = [$keep(), $keep()];
-$lose($one);
-$lose($two);
-$messages = [];
-try {
-    usleep(500000 * SLOW);
-} catch (NrLlmLeaseLostException $error) {
-    for (; $error !== null; $error = $error->getPrevious()) {
-        $messages[] = preg_replace('/.*run (\d+) .*/', '$1', $error->getMessage());
-    }
-}
-sort($messages);
-echo 'two: ', $messages === [(string) $one->runUid(), (string) $two->runUid()] ? 'each once' : json_encode($messages), ', then ', $busy(), "\n";
-
 // Beside signal handlers, which use the same flag of the engine: none is lost, none is called twice.
 $calls = 0;
 pcntl_async_signals(true);
@@ -104,19 +56,7 @@ try {
 } catch (Throwable $error) {
     echo $error::class, ', previous ', $error->getPrevious() === null ? 'none' : $error->getPrevious()::class, "\n";
 }
-// The end of the script with a loss that nobody has thrown.
-$lease = $keep();
-$lose($lease);
-usleep(50000);
 ?>
 --EXPECT--
-not asked for: left alone, lost
-released before it was noticed: left alone, stopped
-destroyed: left alone
-status = 'completed': left alone, stopped
-status = 'failed': left alone, stopped
-status = 'waiting_for_input': left alone, stopped
-thrown once, by step() or by the interrupt: left alone
-two: each once, then left alone
 signals: thrown 1, handlers called
 NrLlmLeaseLostException, previous DomainException

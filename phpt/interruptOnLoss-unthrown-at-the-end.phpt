@@ -1,0 +1,32 @@
+--TEST--
+interruptOnLoss: a script may end with a loss that was not thrown yet
+--EXTENSIONS--
+nrllm_runtime
+--FILE--
+<?php
+declare(strict_types=1);
+require __DIR__ . '/inc/keeper.inc';
+$db = new TestDb();
+$runtime = $db->runtime();
+$options = ['everyMs' => 100 * SLOW, 'interruptOnLoss' => true];
+$keep = static function (array $more = []) use ($db, $runtime, $options): NrLlmLease {
+    return $runtime->keepLease($db->running(time() + 100), 'worker:a', 2 * SLOW, $more + $options);
+};
+$lose = static fn (NrLlmLease $lease, string $set = "claimed_by = 'worker:b'") => $db->query("UPDATE tx_nrllm_agentrun SET $set WHERE uid = ?", [$lease->runUid()]);
+/** Safe points for a while: whatever is to be thrown is thrown here. */
+$busy = static function (): string {
+    try {
+        for ($end = ms() + 400 * SLOW; ms() < $end;);
+        return 'left alone';
+    } catch (NrLlmException $error) {
+        return 'interrupted: ' . $error->getMessage();
+    }
+};
+// The end of the script with a loss that nobody has thrown.
+$lease = $keep();
+$lose($lease);
+usleep(50000);
+echo "end\n";
+?>
+--EXPECT--
+end
