@@ -19,6 +19,8 @@ say "== arm64: $(php -n -r 'echo "PHP ", PHP_VERSION, " on ", php_uname("m");')"
 export RUSTC=/usr/bin/rustc CARGO_BUILD_TARGET=aarch64-unknown-linux-gnu
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
+source "$NRLLM_TOP/bin/lib/php.sh"
+php_for_cargo
 target=${CARGO_TARGET_DIR:-$NRLLM_TOP/target}
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/nrllm-test.XXXXXX")
 trap 'server_stop; rm -rf "$scratch"' EXIT

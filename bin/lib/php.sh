@@ -4,11 +4,14 @@
 PHP_GIVEN=${PHP:-}
 PHP=$(command -v "${PHP:-php}") || die "there is no ${PHP_GIVEN:-php} on this machine: run bin/setup"
 
-# php-config of the same PHP: Debian names it by version, and the unversioned one may belong to another.
+# php-config of the same PHP. The variable PHP_CONFIG comes first, then the folder of PHP: two builds of
+# a version can be installed. Debian names it by version, and the unversioned one may be of another.
 php_config() {
-    local version config
+    local version config folder
     version=$("$PHP" -n -r 'echo PHP_MAJOR_VERSION, ".", PHP_MINOR_VERSION;')
-    for config in "php-config$version" "$(dirname "$PHP")/php-config" php-config; do
+    folder=$(dirname "$PHP")
+    for config in ${PHP_CONFIG:+"$PHP_CONFIG"} "$folder/php-config$version" "$folder/php-config" \
+        "php-config$version" php-config; do
         if config=$(command -v "$config") && [[ $("$config" --version) == "$version".* ]]; then
             printf '%s\n' "$config"
             return
