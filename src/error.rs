@@ -134,6 +134,18 @@ impl Error {
         self.retry == Retry::Later
     }
 
+    /// Returns whether the statement ran into its own time limit. The server has rolled it back; one that touches fewer rows may
+    /// succeed.
+    pub(crate) const fn statement_timed_out(&self) -> bool {
+        matches!(self.code, code::STATEMENT_TIMEOUT | code::QUERY_TIMEOUT)
+    }
+
+    /// Returns whether a Galera node refused the transaction because it is larger than `wsrep_max_ws_rows` or `wsrep_max_ws_size`
+    /// allows. The node has rolled it back; a smaller one may succeed.
+    pub(crate) fn exceeds_write_set(&self) -> bool {
+        exceeds_write_set(self.code, &self.message)
+    }
+
     /// Returns whether the server refused to write at all, so that also a commit took no effect: it is read-only, or not the primary.
     pub(crate) const fn refuses_writes(&self) -> bool {
         matches!(
@@ -197,6 +209,8 @@ pub mod code {
     pub const FORCING_CLOSE: u16 = 1080;
     /// A record changed since it was read (snapshot isolation).
     pub const CHECKREAD: u16 = 1020;
+    /// Any error without a number of its own; a Galera write set over `wsrep_max_ws_size`.
+    pub const UNKNOWN: u16 = 1105;
     /// Unknown table.
     pub const NO_SUCH_TABLE: u16 = 1146;
     /// The account may not read or write the table.
@@ -282,7 +296,6 @@ const fn ends_connection(number: u16) -> bool {
             | code::CONNECTION_KILLED
             | code::SERVER_GONE
             | code::SERVER_LOST
-            | code::QUERY_TIMEOUT
             | code::SESSION_WAS_KILLED
             | code::CLIENT_INTERACTION_TIMEOUT
     )
@@ -304,13 +317,21 @@ const fn fate(number: u16) -> Fate {
     }
 }
 
+fn exceeds_write_set(number: u16, message: &str) -> bool {
+    match number {
+        code::ERROR_DURING_COMMIT => message.contains("wsrep_max_ws_rows"),
+        code::UNKNOWN => message.contains("writeset size"),
+        _ => false,
+    }
+}
+
 /// Returns the error for a server's error number and text, and whether it ends the connection.
 pub(crate) fn server_error(number: u16, message: &str) -> (Error, bool) {
     let ends = ends_connection(number);
     let mut error = match number {
-        // Both mean that the time was up; 1969 and 3024 for the statement, 1205 for a row lock.
+        // Both mean that the time was up; 1969 and 3024 for the statement, 1205 for a lock.
         code::LOCK_WAIT_TIMEOUT => Error::connection(format!(
-            "timed out waiting for a row lock that another transaction holds: {message}"
+            "timed out waiting for a lock that another connection holds, on the row or on the table: {message}"
         )),
         code::STATEMENT_TIMEOUT | code::QUERY_TIMEOUT => Error::connection(format!(
             "the statement took longer than queryTimeoutMs allows: {message}"
@@ -347,7 +368,7 @@ pub(crate) fn server_error(number: u16, message: &str) -> (Error, bool) {
         _ => Error::new(Kind::Query, message.to_owned()),
     };
     error.code = number;
-    error.fate = fate(number);
+    error.fate = if exceeds_write_set(number, message) { Fate::Refused } else { fate(number) };
     error.retry = retry(number);
     (error, ends)
 }

@@ -26,6 +26,7 @@ mod ops {
     mod lease_state;
     mod lost_replies;
     mod mark_pending_effect;
+    mod obstacles;
     mod ownership;
     mod reap;
     mod recover_failure;

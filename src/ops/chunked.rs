@@ -4,9 +4,10 @@
 use std::time::{Duration, Instant};
 
 use super::confirm::{Failed, RetryBudget};
+use super::sql::{Context, sql};
 use crate::db::Session;
 use crate::db::server::{Locking, ServerCapabilities};
-use crate::error::Result;
+use crate::error::{Error, Kind, Result, code};
 
 /// Maximum number of candidates examined, as a multiple of `limit`.
 const EXAMINED_PER_LIMIT: u64 = 10;
@@ -14,8 +15,8 @@ const EXAMINED_PER_LIMIT: u64 = 10;
 const LISTING_TIME: Duration = Duration::from_secs(10);
 /// Maximum number of candidates per listing.
 const LISTING: u64 = 10_000;
-/// For how long a call waits for locked rows altogether, on servers that cannot pass over them.
-const WAITING_TIME: Duration = Duration::from_secs(20);
+/// For how long a call goes on after its first obstacle. On servers that cannot pass over locked rows it counts from the start.
+const OBSTACLE_TIME: Duration = Duration::from_secs(20);
 /// Maximum number of runs per chunk on servers that can only wait for a locked row: each halving costs a second there.
 const CHUNK_WHERE_LOCKS_ARE_WAITED_FOR: usize = 16;
 
@@ -66,15 +67,45 @@ pub(super) trait ChunkWork {
     ) -> Result<(), ChunkFailed>;
 
     /// Leaves out the one candidate that keeps failing.
-    fn skip(&mut self, candidate: Self::Candidate);
+    fn skip(&mut self, candidate: Self::Candidate, obstacle: Obstacle);
 }
 
 /// Why a chunk failed.
 pub(super) struct ChunkFailed {
     /// The failure.
     pub(super) failed: Failed,
-    /// Another transaction holds locks of the message table: no smaller chunk would help.
-    pub(super) outbox_blocked: bool,
+    /// How far the attempt came.
+    pub(super) stage: Stage,
+}
+
+/// How far an attempt at a chunk came.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It locks the rows by primary key.
+    #[default]
+    Locking,
+    /// It holds their locks, and writes or commits.
+    Writing,
+    /// It writes the messages.
+    Messages,
+}
+
+/// What keeps a chunk from being handled, and a smaller chunk may get around.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Obstacle {
+    /// Another transaction holds the lock of a row, or is in the way again and again.
+    Contended,
+    /// A statement ran into its own time limit.
+    TimedOut,
+    /// A Galera node refuses a transaction of this size.
+    TooLarge,
+}
+
+impl Obstacle {
+    /// Returns whether chunks of this size fail, whatever runs they hold.
+    fn is_of_the_size(self) -> bool {
+        self != Self::Contended
+    }
 }
 
 /// What the chunks of one call share.
@@ -83,39 +114,40 @@ pub(super) struct CallState {
     pub(super) budget: RetryBudget,
     /// The lock waits.
     pub(super) waits: LockWaits,
+    /// Since when the call meets obstacles or waits for locked rows.
+    since: Option<Instant>,
+    /// Maximum number of runs per chunk, as this call has found out.
+    most: usize,
 }
 
 impl CallState {
     pub(super) const fn new() -> Self {
         Self {
             budget: RetryBudget::of_many_transactions(),
-            waits: LockWaits { connection: 0, since: None },
+            waits: LockWaits { connection: 0 },
+            since: None,
+            most: usize::MAX,
         }
+    }
+
+    /// Returns whether the call has spent its time on obstacles and waits. The rest is for the next call.
+    pub(super) fn is_out_of_time(&self) -> bool {
+        self.since.is_some_and(|since| since.elapsed() > OBSTACLE_TIME)
     }
 }
 
-/// The waits for locked rows, on servers that cannot pass over them.
+/// The lock waits of a connection, shortened on servers that cannot pass over locked rows.
 pub(super) struct LockWaits {
     /// The number of the connection whose lock waits are shortened, or 0.
     connection: u64,
-    /// Since when the call waits for locked rows.
-    since: Option<Instant>,
 }
 
 impl LockWaits {
-    /// Returns whether the call has waited for locked rows for as long as it may.
-    pub(super) fn are_over(&self) -> bool {
-        self.since.is_some_and(|since| since.elapsed() > WAITING_TIME)
-    }
-
     /// Shortens the lock waits of the connection where locked rows can only be waited for.
     pub(super) async fn shorten(&mut self, session: &mut Session, locking: Locking) -> Result<()> {
-        if locking == Locking::Wait {
-            if self.connection != session.generation() {
-                session.shorten_lock_waits().await?;
-                self.connection = session.generation();
-            }
-            self.since.get_or_insert_with(Instant::now);
+        if locking == Locking::Wait && self.connection != session.generation() {
+            session.shorten_lock_waits().await?;
+            self.connection = session.generation();
         }
         Ok(())
     }
@@ -135,30 +167,101 @@ impl LockWaits {
 ///
 /// # Errors
 ///
-/// An error that a smaller chunk does not help against. The chunks before it are handled.
+/// An error that a smaller chunk does not help against, as where another connection has locked the table. The chunks before it are
+/// handled.
 pub(super) async fn handle<W: ChunkWork>(
     session: &mut Session,
+    context: Context<'_>,
     work: &mut W,
     state: &mut CallState,
     candidates: &[W::Candidate],
 ) -> Result<(), Failed> {
     let server = session.server().await.map_err(|error| Failed { error, unknown: false })?;
-    let mut chunks = Chunks::new(candidates, &server, W::CHUNK);
+    if server.locking == Locking::Wait {
+        state.since.get_or_insert_with(Instant::now);
+    }
+    let mut chunks = Chunks::new(candidates, &server, W::CHUNK.min(state.most));
     while let Some(chunk) = chunks.next() {
-        if state.waits.are_over() {
+        if state.is_out_of_time() {
             break;
         }
-        if let Err(failure) = work.handle(session, &chunk, state).await {
-            let ChunkFailed { failed, outbox_blocked } = failure;
-            if !failed.error.is_transient() || outbox_blocked {
-                return Err(failed);
-            }
-            if let Some(candidate) = chunks.halve(chunk) {
-                work.skip(candidate);
-            }
+        let Err(failure) = work.handle(session, &chunk, state).await else {
+            continue;
+        };
+        let obstacle = obstacle(session, context, failure).await?;
+        state.since.get_or_insert_with(Instant::now);
+        let half = (chunk.len() / 2).max(1);
+        if let Some(candidate) = chunks.halve(chunk) {
+            work.skip(candidate, obstacle);
+        } else if obstacle.is_of_the_size() {
+            state.most = half;
+            chunks.shrink(half);
         }
     }
     Ok(())
+}
+
+/// Returns what keeps a chunk from being handled.
+///
+/// # Errors
+///
+/// The failure, where a smaller chunk does not help: an error that is not transient, locks of the message table, or of the whole
+/// run table. A wait for the table answers with the same number as one for a row (rule 30). They are told apart: SKIP LOCKED never
+/// waits for a row, and a locking read of a run that does not exist waits for the table alone.
+async fn obstacle(
+    session: &mut Session,
+    context: Context<'_>,
+    failure: ChunkFailed,
+) -> Result<Obstacle, Failed> {
+    let ChunkFailed { failed, stage } = failure;
+    let Failed { error, unknown } = &failed;
+    if error.exceeds_write_set() {
+        return Ok(Obstacle::TooLarge);
+    }
+    let timed_out = error.statement_timed_out();
+    if *unknown || !(timed_out || error.is_transient()) {
+        return Err(failed);
+    }
+    if error.waited() && stage == Stage::Messages {
+        return Err(failed);
+    }
+    if timed_out || error.waited() {
+        let locking = session.locking().await.map_err(|error| Failed { error, unknown: false })?;
+        let skipped = stage == Stage::Locking && locking == Locking::SkipLocked;
+        if (skipped && error.waited()) || table_is_locked(session, context, locking).await {
+            let error = of_table(context, failed.error);
+            return Err(Failed { error, unknown: false });
+        }
+    }
+    Ok(if timed_out { Obstacle::TimedOut } else { Obstacle::Contended })
+}
+
+/// Returns whether another connection has locked the run table as a whole, by a locking read of a run that does not exist.
+async fn table_is_locked(session: &mut Session, context: Context<'_>, locking: Locking) -> bool {
+    let nowait = if locking == Locking::NoWait { " NOWAIT" } else { "" };
+    let probe = sql!(
+        "SELECT uid FROM {} FORCE INDEX (PRIMARY) WHERE uid = 0 FOR UPDATE{}",
+        context.table(),
+        nowait
+    );
+    matches!(probe.query(session).await, Err(error) if error.waited() || error.statement_timed_out())
+}
+
+/// Turns the error of a plain read into that of the table: a plain read waits for no row.
+pub(super) fn plain_read(context: Context<'_>, error: Error) -> Error {
+    if error.code == code::LOCK_WAIT_TIMEOUT { of_table(context, error) } else { error }
+}
+
+fn of_table(context: Context<'_>, error: Error) -> Error {
+    Error {
+        kind: Kind::Connection,
+        message: format!(
+            "timed out waiting for the table {}: another connection has locked it (LOCK TABLES, FLUSH TABLES WITH READ LOCK as a \
+             backup uses, or ALTER TABLE). Nothing was changed by this wait; call again when that has ended (SHOW FULL PROCESSLIST)",
+            context.table().quoted()
+        ),
+        ..error
+    }
 }
 
 /// The chunks that are still to be handled, the next one last.
@@ -178,6 +281,12 @@ impl<T: Clone> Chunks<T> {
     /// Returns the next chunk.
     fn next(&mut self) -> Option<Vec<T>> {
         self.0.pop()
+    }
+
+    /// Makes the chunks that are left smaller.
+    fn shrink(&mut self, most: usize) {
+        let left: Vec<T> = self.0.drain(..).rev().flatten().collect();
+        self.0 = left.chunks(most).rev().map(<[T]>::to_vec).collect();
     }
 
     /// Puts a chunk back in halves, or returns its one candidate.
@@ -216,6 +325,21 @@ mod tests {
             (chunks.next().unwrap(), chunks.next().unwrap(), chunks.next()),
             (vec![3], vec![4, 5, 6], None)
         );
+    }
+
+    #[test]
+    fn chunks_that_are_left_shrink_and_keep_their_order() {
+        let candidates: Vec<u32> = (0..9).collect();
+        let mut chunks = Chunks::new(&candidates, &server("10.11.6-MariaDB"), 4);
+        let first = chunks.next().unwrap();
+        assert_eq!(chunks.halve(first), None);
+        chunks.shrink(2);
+        let mut left = Vec::new();
+        while let Some(chunk) = chunks.next() {
+            assert!((1..=2).contains(&chunk.len()));
+            left.extend(chunk);
+        }
+        assert_eq!(left, candidates);
     }
 
     #[test]

@@ -39,8 +39,9 @@ pub async fn hand_back(
     holder: Holder<'_>,
     wake_up: Option<&WakeUp>,
 ) -> Result<bool> {
-    let mut hand_back = HandBack { context, holder, wake_up, planned: None };
-    idempotent(session, async |session| hand_back.check(session).await).await?;
+    let mut hand_back = HandBack { context, holder, wake_up, checked: None, planned: None };
+    hand_back.checked =
+        Some(idempotent(session, async |session| hand_back.check(session).await).await?);
     Ok(confirm::write(session, &mut RetryBudget::of_a_transaction(), &mut hand_back).await?)
 }
 
@@ -48,6 +49,8 @@ struct HandBack<'a> {
     context: Context<'a>,
     holder: Holder<'a>,
     wake_up: Option<&'a WakeUp>,
+    /// The columns of the table, for the first attempt.
+    checked: Option<Arc<TableSchema>>,
     /// What the last attempt was about to commit.
     planned: Option<Planned>,
 }
@@ -61,7 +64,10 @@ impl Write for HandBack<'_> {
     type Answer = bool;
 
     async fn attempt(&mut self, session: &mut Session, sent: &mut bool) -> Result<bool> {
-        let schema = self.check(session).await?;
+        let schema = match self.checked.take() {
+            Some(schema) => schema,
+            None => self.check(session).await?,
+        };
         session.begin().await?;
         let Some(planned) = self.lock(session).await? else {
             session.rollback().await;
@@ -117,7 +123,7 @@ impl Write for HandBack<'_> {
 impl HandBack<'_> {
     /// Checks what has to be there before anything is written.
     async fn check(&self, session: &mut Session) -> Result<Arc<TableSchema>> {
-        let schema = session.table(self.context.table()).await?;
+        let schema = session.current_table(self.context.table()).await?;
         schema.require(REQUEUE_COLUMNS)?;
         schema.require(&["uuid", "queued_request"])?;
         schema.check_storable("claimed_by", "claimedBy", self.holder.owner)?;

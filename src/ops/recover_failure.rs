@@ -67,8 +67,9 @@ pub async fn recover_failure(
     failure: &Failure,
     wake_up: Option<&WakeUp>,
 ) -> Result<Recovery> {
-    let mut recover = Recover { context, holder, failure, wake_up, planned: None };
-    idempotent(session, async |session| recover.check(session).await).await?;
+    let mut recover = Recover { context, holder, failure, wake_up, checked: None, planned: None };
+    recover.checked =
+        Some(idempotent(session, async |session| recover.check(session).await).await?);
     Ok(confirm::write(session, &mut RetryBudget::of_a_transaction(), &mut recover).await?)
 }
 
@@ -77,6 +78,8 @@ struct Recover<'a> {
     holder: Holder<'a>,
     failure: &'a Failure,
     wake_up: Option<&'a WakeUp>,
+    /// The columns of the table, for the first attempt.
+    checked: Option<Arc<TableSchema>>,
     /// What the last attempt was about to commit.
     planned: Option<Planned>,
 }
@@ -101,7 +104,10 @@ impl Write for Recover<'_> {
     type Answer = Recovery;
 
     async fn attempt(&mut self, session: &mut Session, sent: &mut bool) -> Result<Recovery> {
-        let schema = self.check(session).await?;
+        let schema = match self.checked.take() {
+            Some(schema) => schema,
+            None => self.check(session).await?,
+        };
         session.begin().await?;
         let Some(planned) = self.try_once(session, &schema).await? else {
             session.rollback().await;

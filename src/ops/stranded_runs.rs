@@ -7,7 +7,9 @@
 
 use std::collections::HashMap;
 
-use super::chunked::{self, CallState, ChunkFailed, ChunkWork, Listings, LockWaits};
+use super::chunked::{
+    self, CallState, ChunkFailed, ChunkWork, Listings, LockWaits, Obstacle, Stage, plain_read,
+};
 use super::confirm::{self, Write};
 use super::outbox::{self, Available, Written, has_fitting_uuid};
 use super::sql::{
@@ -17,7 +19,7 @@ use super::sql::{
 use crate::config::requests::SweepRequest;
 use crate::db::row::{count, signed, text, unsigned};
 use crate::db::{Session, idempotent};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// A stranded run that the caller has to notify a worker of, unless it is woken up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,8 +108,8 @@ impl Sweep<'_> {
             let Some(last) = listed.last() else { break };
             after = Some((last.crdate, last.uid));
             listings.examined(listed.len());
-            chunked::handle(session, self, state, &listed).await?;
-            if (listed.len() as u64) < wanted || state.waits.are_over() {
+            chunked::handle(session, self.context, self, state, &listed).await?;
+            if (listed.len() as u64) < wanted || state.is_out_of_time() {
                 break;
             }
         }
@@ -151,6 +153,7 @@ impl Sweep<'_> {
             listing.query(session).await?.into_iter().map(candidate).collect()
         })
         .await
+        .map_err(|error| plain_read(self.context, error))
     }
 
     fn claim(&mut self, candidate: Candidate, woken_up: bool) {
@@ -171,14 +174,14 @@ impl ChunkWork for Sweep<'_> {
         chunk: &[Candidate],
         state: &mut CallState,
     ) -> Result<(), ChunkFailed> {
-        let CallState { budget, waits } = state;
+        let CallState { budget, waits, .. } = state;
         let mut write = ChunkWrite { sweep: self, chunk, waits, attempt: Attempt::default() };
         let outcome = confirm::write(session, budget, &mut write).await;
-        let outbox_blocked = write.attempt.outbox_blocked;
-        outcome.map_err(|failed| ChunkFailed { failed, outbox_blocked })
+        let stage = write.attempt.stage;
+        outcome.map_err(|failed| ChunkFailed { failed, stage })
     }
 
-    fn skip(&mut self, _: Candidate) {
+    fn skip(&mut self, _: Candidate, _: Obstacle) {
         // It waits for the next sweep.
     }
 }
@@ -199,8 +202,8 @@ struct Attempt {
     mark: i64,
     /// The messages that were written.
     written: Option<Written>,
-    /// Another transaction holds locks of the message table: no smaller chunk would help.
-    outbox_blocked: bool,
+    /// How far it came.
+    stage: Stage,
 }
 
 impl Write for ChunkWrite<'_, '_> {
@@ -217,13 +220,14 @@ impl Write for ChunkWrite<'_, '_> {
             session.rollback().await;
             return Ok(());
         }
+        self.attempt.stage = Stage::Writing;
         let uids = self.attempt.uids();
         confirm::all_matched(self.mark(&uids).execute(session).await?, uids.len())?;
         if let Some(wake_up) = &self.sweep.request.wake_up {
-            let inserted =
-                outbox::insert(session, context, wake_up, &uids, Available::AtOnce).await;
-            self.attempt.outbox_blocked = inserted.as_ref().is_err_and(Error::waited);
-            self.attempt.written = inserted?;
+            self.attempt.stage = Stage::Messages;
+            self.attempt.written =
+                outbox::insert(session, context, wake_up, &uids, Available::AtOnce).await?;
+            self.attempt.stage = Stage::Writing;
         }
         *sent = true;
         session.commit().await?;

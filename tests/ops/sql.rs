@@ -24,7 +24,7 @@ const HOLDER: Holder<'_> = Holder { run_uid: 1, owner: OWNER };
 const UUID: &str = "0e12362e-cbf0-4052-a2e9-f3c849a50bc4";
 
 /// The kinds of servers: name and variables.
-const SERVERS: [(&str, &[(&str, &str)]); 6] = [
+pub const SERVERS: [(&str, &[(&str, &str)]); 6] = [
     (
         "MariaDB 10.11",
         &[
@@ -210,7 +210,7 @@ fn title(cases: &[(Clock, &str)]) -> String {
 }
 
 /// A proxy whose server seems to have these variables. It understands what only the pretended one does.
-fn pretending(database: &Database, variables: &[(&str, &str)]) -> Proxy {
+pub fn pretending(database: &Database, variables: &[(&str, &str)]) -> Proxy {
     let proxy = Proxy::start(database.endpoint());
     let rows: Vec<String> = variables
         .iter()
@@ -220,7 +220,10 @@ fn pretending(database: &Database, variables: &[(&str, &str)]) -> Proxy {
     proxy.rule(when("SHOW VARIABLES"), Fault::Instead(rows.join(" UNION ALL ")));
     proxy.rule(
         when("SET NAMES"),
-        Fault::Instead("SET NAMES utf8mb4, autocommit = 1, time_zone = '+00:00'".to_owned()),
+        Fault::Instead(
+            "SET NAMES utf8mb4, autocommit = 1, time_zone = '+00:00', lock_wait_timeout = 1"
+                .to_owned(),
+        ),
     );
     proxy.rule(when("wsrep_sync_wait"), Fault::Instead("DO 0".to_owned()));
     proxy

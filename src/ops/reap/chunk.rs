@@ -12,8 +12,8 @@ use crate::db::schema::TableSchema;
 use crate::db::server::Locking;
 use crate::domain::decision::Decision;
 use crate::domain::status::{Reason, Status};
-use crate::error::{Error, Result};
-use crate::ops::chunked::{CallState, ChunkFailed, ChunkWork, LockWaits};
+use crate::error::Result;
+use crate::ops::chunked::{CallState, ChunkFailed, ChunkWork, LockWaits, Obstacle, Stage};
 use crate::ops::confirm::{self, Write};
 use crate::ops::outbox::{self, Available, Written};
 use crate::ops::sql::{self, HAS_REQUEST, Sql, settle, sql, uid_in, update};
@@ -29,20 +29,25 @@ impl ChunkWork for Reaper<'_> {
         chunk: &[Candidate],
         state: &mut CallState,
     ) -> Result<(), ChunkFailed> {
-        let CallState { budget, waits } = state;
+        let CallState { budget, waits, .. } = state;
         let mut write = ChunkWrite { reaper: self, chunk, waits, attempt: Attempt::default() };
         let outcome = confirm::write(session, budget, &mut write).await;
-        let outbox_blocked = write.attempt.outbox_blocked;
+        let stage = write.attempt.stage;
         outcome.map_err(|failed| {
             if failed.unknown {
                 self.unknown = chunk.to_vec();
             }
-            ChunkFailed { failed, outbox_blocked }
+            ChunkFailed { failed, stage }
         })
     }
 
-    fn skip(&mut self, candidate: Candidate) {
-        self.report.skip(candidate, Skip::Contended);
+    fn skip(&mut self, candidate: Candidate, obstacle: Obstacle) {
+        let why = match obstacle {
+            Obstacle::Contended => Skip::Contended,
+            Obstacle::TimedOut => Skip::TimedOut,
+            Obstacle::TooLarge => Skip::TooLarge,
+        };
+        self.report.skip(candidate, why);
     }
 }
 
@@ -62,8 +67,8 @@ struct Attempt {
     unwakeable: Vec<Candidate>,
     /// The messages that were written.
     written: Option<Written>,
-    /// Another transaction holds locks of the message table: no smaller chunk would help.
-    outbox_blocked: bool,
+    /// How far it came.
+    stage: Stage,
 }
 
 /// The uids of a chunk by decision, each list sorted.
@@ -88,6 +93,7 @@ impl Write for ChunkWrite<'_, '_> {
         self.waits.shorten(session, locking).await?;
         session.begin().await?;
         self.lock_and_decide(session, locking).await?;
+        self.attempt.stage = Stage::Writing;
         let uids = self.attempt.by_decision();
         if !uids.requeue.is_empty() {
             let write = self.reaper.requeue(&schema, &uids.requeue);
@@ -98,10 +104,10 @@ impl Write for ChunkWrite<'_, '_> {
             confirm::all_matched(self.reaper.dead_letter(&uids).execute(session).await?, ended)?;
         }
         if let Some(wake_up) = &self.reaper.request.wake_up {
-            let inserted =
-                outbox::insert(session, context, wake_up, &uids.requeue, Available::AtOnce).await;
-            self.attempt.outbox_blocked = inserted.as_ref().is_err_and(Error::waited);
-            self.attempt.written = inserted?;
+            self.attempt.stage = Stage::Messages;
+            self.attempt.written =
+                outbox::insert(session, context, wake_up, &uids.requeue, Available::AtOnce).await?;
+            self.attempt.stage = Stage::Writing;
         }
         *sent = !self.attempt.planned.is_empty();
         session.commit().await?;

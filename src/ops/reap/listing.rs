@@ -6,6 +6,7 @@ use super::{Candidate, Judged, Reaper};
 use crate::db::row::{bytes, count, flag, signed, text, unsigned};
 use crate::db::{Session, idempotent};
 use crate::error::Result;
+use crate::ops::chunked::plain_read;
 use crate::ops::sql::{HAS_REQUEST, IN_LIST, Sql, number, sql, uid_in};
 
 impl Reaper<'_> {
@@ -18,7 +19,7 @@ impl Reaper<'_> {
         wanted: u64,
     ) -> Result<(Vec<Judged>, bool)> {
         let mut listed = match &self.request.only {
-            None => read(session, &self.listing(None, after, wanted)).await?,
+            None => self.read(session, &self.listing(None, after, wanted)).await?,
             Some(only) => {
                 let mut only = only.clone();
                 only.sort_unstable();
@@ -26,7 +27,9 @@ impl Reaper<'_> {
                 let mut all = Vec::new();
                 for part in only.chunks(IN_LIST) {
                     let these = uid_in(part.iter().copied());
-                    all.extend(read(session, &self.listing(Some(these), after, wanted)).await?);
+                    all.extend(
+                        self.read(session, &self.listing(Some(these), after, wanted)).await?,
+                    );
                 }
                 all.sort_by_key(|judged| (judged.candidate.lease_expires, judged.candidate.uid));
                 all
@@ -36,6 +39,14 @@ impl Reaper<'_> {
         let more = listed.len() > wanted;
         listed.truncate(wanted);
         Ok((listed, more))
+    }
+
+    async fn read(&self, session: &mut Session, listing: &Sql) -> Result<Vec<Judged>> {
+        idempotent(session, async |session| {
+            listing.query(session).await?.into_iter().map(judged).collect()
+        })
+        .await
+        .map_err(|error| plain_read(self.context, error))
     }
 
     fn listing(&self, these: Option<Sql>, after: Option<(i64, u64)>, wanted: u64) -> Sql {
@@ -71,13 +82,6 @@ impl Reaper<'_> {
             number(wanted.saturating_add(1))
         )
     }
-}
-
-async fn read(session: &mut Session, listing: &Sql) -> Result<Vec<Judged>> {
-    idempotent(session, async |session| {
-        listing.query(session).await?.into_iter().map(judged).collect()
-    })
-    .await
 }
 
 /// Reads a row of the listing, or of the locking read.

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 
 pub use report::{Entry, Report, Skip};
 
-use super::chunked::{self, CallState, Listings};
+use super::chunked::{self, CallState, Listings, plain_read};
 use super::outbox;
 use super::sql::{Context, IN_LIST, REQUEUE_COLUMNS, SETTLE_COLUMNS, Sql, sql, stale, uid_in};
 use crate::config::requests::{ReapRequest, fits};
@@ -132,9 +132,9 @@ impl Reaper<'_> {
             } else {
                 let candidates: Vec<Candidate> =
                     due.into_iter().map(|judged| judged.candidate).collect();
-                chunked::handle(session, self, state, &candidates).await?;
+                chunked::handle(session, self.context, self, state, &candidates).await?;
             }
-            if state.waits.are_over() {
+            if state.is_out_of_time() {
                 self.report.has_more = true;
                 break;
             }
@@ -189,11 +189,13 @@ impl Reaper<'_> {
                 uid_in(part.iter().map(|candidate| candidate.uid)),
                 self.stale()
             );
-            let still_stale: HashSet<u64> = idempotent(session, async |session| {
+            let still_stale = idempotent(session, async |session| {
                 let rows = read.query(session).await?;
                 rows.into_iter().map(|mut row| unsigned(&mut row, 0)).collect()
             })
-            .await?;
+            .await;
+            let still_stale: HashSet<u64> =
+                still_stale.map_err(|error| plain_read(self.context, error))?;
             for candidate in part {
                 let contended = still_stale.contains(&candidate.uid);
                 let why = if contended { Skip::Contended } else { Skip::Renewed };
