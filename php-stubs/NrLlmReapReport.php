@@ -51,8 +51,10 @@ final class NrLlmReapReport implements Countable, JsonSerializable
 
     /**
      * Returns the runs that were skipped; `reason` is `renewed` (no longer stale), `contended`
-     * (another transaction locks the row), `excepted`, with `wakeUp` also `unwakeable` (the uuid
-     * does not fit into the message; nothing was written), or `unknown` (the connection was lost at
+     * (another transaction locks the row), `excepted`, `timed_out` (a statement for this run alone
+     * took longer than its limit), `too_large` (a Galera node refuses a transaction even of this
+     * size), with `wakeUp` also `unwakeable` (the uuid does not fit into the message; nothing was
+     * written), or `unknown` (the connection was lost at
      * the commit and the row could not be read back: it may have been handled; `leaseState()`
      * reports it, and the sweep finds it if no worker was notified).
      *

@@ -57,7 +57,7 @@ a table that is missing
 a column that is missing
   NrLlmConfigurationException: wakeUp['table']: `no_available_at` lacks the column available_at; it has to be the doctrine transport's table
 an engine without transactions
-  NrLlmConfigurationException: wakeUp: `no_transactions` is MyISAM, which knows no transactions: a message cannot be written together with a requeue. Convert it to InnoDB, or call without wakeUp and wake the workers yourself
+  NrLlmConfigurationException: wakeUp: `no_transactions` is MyISAM, which knows no transactions: a message cannot be written together with a requeue. Convert it to InnoDB, or call without wakeUp and notify the workers yourself
 another database
   NrLlmConfigurationException: wakeUp['table']: `OTHER`.`sys_messenger_messages` is in database OTHER, the runs are in HERE: a message can only be written with a requeue in the run's own database
 runs in another database

@@ -1,4 +1,5 @@
-//! What a caller asks of a reap or a sweep, and the message that notifies a worker, read from the arguments of a binding.
+//! What a caller asks of a reap or a sweep, and the message that notifies a worker, read from the
+//! arguments of a binding.
 
 use super::options::TableName;
 use super::value::{Input, Key};
@@ -40,8 +41,8 @@ impl ReapRequest {
     ///
     /// # Errors
     ///
-    /// An argument error for a limit or time out of its range, an unknown option or one of the wrong type; a configuration error for
-    /// anything wrong inside the wake-up.
+    /// An argument error for a limit or time out of its range, an unknown option or one of the
+    /// wrong type; a configuration error for anything wrong inside the wake-up.
     pub fn parse(limit: i64, now: Option<i64>, options: &[(Key, Input)]) -> Result<Self> {
         let mut request = Self {
             limit: validate::limit(limit)?,
@@ -126,7 +127,8 @@ fn uids(option: &str, value: &Input) -> Result<Vec<u64>, ArgumentError> {
         .collect()
 }
 
-/// The message that notifies a worker: a serialised envelope for a placeholder in place of a run's uuid (rule 13).
+/// The message that notifies a worker: a serialised envelope for a placeholder in place of a run's
+/// uuid (rule 13).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WakeUp {
     /// The message table.
@@ -164,10 +166,17 @@ impl WakeUp {
             };
             let text = match value {
                 Input::Bytes(bytes) => String::from_utf8(bytes.clone()).map_err(|_| {
-                    Error::configuration(format!("wakeUp['{label}'] must be UTF-8; take the body as the transport's serializer makes it"))
+                    Error::configuration(format!(
+                        "wakeUp['{label}'] must be UTF-8; take the body \
+                                        as the transport's serializer makes it"
+                    ))
                 })?,
                 other => {
-                    return Err(Error::configuration(format!("wakeUp['{label}'] must be a string, {} given", other.type_name())));
+                    return Err(Error::configuration(format!(
+                        "wakeUp['{label}'] must be a string, \
+                                        {} given",
+                        other.type_name()
+                    )));
                 }
             };
             if let Some(field) = fields.get_mut(index) {
@@ -187,13 +196,16 @@ impl WakeUp {
         };
         if !fits(&wake_up.placeholder) {
             return Err(Error::configuration(
-                "wakeUp['placeholder'] must be 36 ASCII characters long, as a run's uuid, without quotation marks and backslashes",
+                "wakeUp['placeholder'] must be 36 ASCII characters long, as a run's uuid, without \
+                 quotation marks and backslashes",
             ));
         }
         if !wake_up.body.contains(&wake_up.placeholder) {
             return Err(Error::configuration(
-                "wakeUp['body'] does not contain the placeholder that the run's uuid replaces; take the body as the transport's serializer \
-                 makes it from an envelope for the placeholder (a body in base64 cannot be a template)",
+                "wakeUp['body'] does not contain the placeholder that the run's uuid replaces; \
+                 take the body as the transport's serializer \
+                 makes it from an envelope for the placeholder (a body in base64 cannot be a \
+                 template)",
             ));
         }
         let queue_length = wake_up.queue.chars().count();
@@ -206,8 +218,9 @@ impl WakeUp {
     }
 }
 
-/// Returns whether the uuid can take the placeholder's place without breaking the envelope. It needs the placeholder's length in
-/// bytes, which the envelope states, and no character that serializers escape.
+/// Returns whether the uuid can take the placeholder's place without breaking the envelope. It
+/// needs the placeholder's length in bytes, which the envelope states, and no character that
+/// serializers escape.
 #[must_use]
 pub(crate) fn fits(uuid: &str) -> bool {
     uuid.len() == PLACEHOLDER_BYTES

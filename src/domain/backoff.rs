@@ -5,8 +5,8 @@ pub const REQUEUE_BACKOFF_MS: u64 = 30_000;
 /// The longest wait before jitter, in milliseconds.
 pub const REQUEUE_BACKOFF_CAP_MS: u64 = 600_000;
 
-/// `min(base * 2^requeues, cap)`, exact for every number of requeues: the wait in milliseconds before attempt `requeues + 1`
-/// of a run that was requeued `requeues` times before.
+/// `min(base * 2^requeues, cap)`, exact for every number of requeues: the wait in milliseconds
+/// before attempt `requeues + 1` of a run that was requeued `requeues` times before.
 #[must_use]
 pub fn backoff_ms(requeues: u32, base_ms: u64, cap_ms: u64) -> u64 {
     if base_ms == 0 {
@@ -39,10 +39,12 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The wait in milliseconds of a run whose row shows `requeue_count` after its requeue (so the backoff is that of
-    /// `requeue_count - 1`): `backoff * (1 + jitter * u)`, rounded down, with `u = CRC32("uuid:requeue_count") / 2^32`.
+    /// The wait in milliseconds of a run whose row shows `requeue_count` after its requeue (so the
+    /// backoff is that of `requeue_count - 1`): `backoff * (1 + jitter * u)`, rounded down, with `u
+    /// = CRC32("uuid:requeue_count") / 2^32`.
     ///
-    /// The jitter is a function of the row, so that SQL computes the same wait and nothing has to be stored.
+    /// The jitter is a function of the row, so that SQL computes the same wait and nothing has to
+    /// be stored.
     #[must_use]
     #[allow(
         clippy::cast_precision_loss,
@@ -63,8 +65,8 @@ impl Backoff {
     }
 }
 
-/// The wait in milliseconds after a failure that asks for its own waiting time: the larger of that, at most an hour, and the
-/// backoff, which has its own cap.
+/// The wait in milliseconds after a failure that asks for its own waiting time: the larger of that,
+/// at most an hour, and the backoff, which has its own cap.
 #[must_use]
 pub fn delay_after_failure_ms(backoff_ms: u64, retry_after_seconds: Option<u64>) -> u64 {
     let retry_after = retry_after_seconds.unwrap_or(0).min(MAX_RETRY_AFTER_SECONDS);

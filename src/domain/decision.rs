@@ -2,12 +2,12 @@
 
 use super::status::{Reason, effect_forbids_retry};
 
-/// What a decision looks at, read under the row's lock.
+/// The facts of a decision, read under the row's lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts<'a> {
     /// The stored effect of the tool that was executing.
     pub pending_effect: &'a [u8],
-    /// Is there a stored request that a worker could run?
+    /// Whether a request is stored that a worker could run.
     pub has_request: bool,
     /// How often the run was requeued so far.
     pub requeue_count: u32,

@@ -1,7 +1,8 @@
 //! The failure taxonomy: which class a throwable belongs to, and what follows from it.
 //!
-//! Classification goes by type, in a fixed order, and never by walking the chain of previous errors. The only thing
-//! followed is the list of attempts of an exhausted fallback chain, by its last attempt and without recursion.
+//! Classification goes by type, in a fixed order, and never by walking the chain of previous
+//! errors. The only thing followed is the list of attempts of an exhausted fallback chain, by its
+//! last attempt and without recursion.
 
 /// The namespace of the exceptions that the taxonomy knows.
 pub const NAMESPACE: &str = "Netresearch\\NrLlm\\Provider\\Exception";
@@ -59,16 +60,18 @@ impl KnownType {
     }
 }
 
-/// What the taxonomy asks of a throwable. A boundary implements it over the throwable of its language.
+/// What the taxonomy asks of a throwable. A boundary implements it over the throwable of its
+/// language.
 pub trait Throwable: Sized {
     /// The first of [`KnownType::ALL`] that the throwable is an instance of.
     fn known_type(&self) -> Option<KnownType>;
     /// What `getCode()` returns; `None` when that is no integer.
     fn code(&self) -> Option<i64>;
-    /// For how many seconds the failure asks to wait: what a declared int property `retryAfterSeconds` holds. `None` where there is
-    /// none, or it holds no integer.
+    /// For how many seconds the failure asks to wait: what a declared int property
+    /// `retryAfterSeconds` holds. `None` where there is none, or it holds no integer.
     fn retry_after(&self) -> Option<i64>;
-    /// The error of the last attempt of an exhausted fallback chain; `None` when there is none or it is not a throwable.
+    /// The error of the last attempt of an exhausted fallback chain; `None` when there is none or
+    /// it is not a throwable.
     fn last_attempt(self) -> Option<Self>;
 }
 
@@ -121,13 +124,13 @@ impl FailureClass {
         }
     }
 
-    /// May another attempt help?
+    /// Returns whether another attempt may help (rule 25).
     #[must_use]
     pub const fn is_retryable(self) -> bool {
         matches!(self, Self::Connection | Self::RateLimit | Self::ServerError | Self::CircuitOpen)
     }
 
-    /// Does the failure count against the provider's circuit breaker?
+    /// Returns whether the failure counts against the provider's circuit breaker (rule 25).
     #[must_use]
     pub const fn trips_circuit(self) -> bool {
         matches!(self, Self::Connection | Self::RateLimit | Self::ServerError)
@@ -141,8 +144,8 @@ pub struct Classification {
     pub class: FailureClass,
     /// The HTTP status, only where the taxonomy read one and it decided.
     pub http_status: Option<u16>,
-    /// For how many seconds the failure itself asks to wait (rule 36). In a fallback chain that of the last attempt's error, else
-    /// that of the exception around it.
+    /// For how many seconds the failure itself asks to wait (rule 36). In a fallback chain that of
+    /// the last attempt's error, else that of the exception around it.
     pub retry_after_seconds: Option<u64>,
 }
 
@@ -154,7 +157,8 @@ impl Classification {
     }
 }
 
-/// A failure as the runtime keeps it: its classification and the class name that goes into `error_class`.
+/// A failure as the runtime keeps it: its classification and the class name that goes into
+/// `error_class`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The classification.
@@ -208,8 +212,9 @@ fn by_code(code: Option<i64>) -> Classification {
     Classification { http_status, ..Classification::of(class) }
 }
 
-/// The class name as it goes into `error_class`: the part before the first NUL byte (the rest of an anonymous class is a
-/// server path), bytes that are not UTF-8 replaced by `?`, at most 255 characters.
+/// The class name as it goes into `error_class`: the part before the first NUL byte (the rest of an
+/// anonymous class is a server path), bytes that are not UTF-8 replaced by `?`, at most 255
+/// characters.
 #[must_use]
 pub fn error_class(class_name: &[u8]) -> String {
     let name = if class_name.contains(&0) {

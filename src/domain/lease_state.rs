@@ -5,7 +5,8 @@ use super::status::Status;
 /// What a run's row says about the lease of an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseState {
-    /// Running under this owner. The lease may have expired, as long as no other worker took the run.
+    /// Running under this owner. The lease may have expired, as long as no other worker took the
+    /// run.
     Held,
     /// Running under another owner, or under none.
     Taken,
@@ -26,7 +27,8 @@ pub enum LeaseState {
 }
 
 impl LeaseState {
-    /// Derives the state from a stored status (`None`: unknown to this release) and from whether the owner is the one asked for.
+    /// Derives the state from a stored status (`None`: unknown to this release) and from whether
+    /// the owner is the one asked for.
     #[must_use]
     pub const fn of(status: Option<Status>, owned: bool) -> Self {
         match status {

@@ -1,4 +1,5 @@
-//! The domain, pure: statuses, reasons, the fence, the failure taxonomy, decisions, backoff, and the checks of arguments.
+//! The domain, pure: statuses, reasons, the fence, the failure taxonomy, decisions, backoff, and
+//! the checks of arguments.
 //!
 //! Nothing here does I/O, reads a clock or knows Zend.
 
@@ -11,7 +12,8 @@ pub mod owner;
 pub mod status;
 pub mod validate;
 
-/// How long a lease is held unless told otherwise, in seconds.
+/// The default length of a lease, in seconds.
 pub const LEASE_SECONDS: i64 = 900;
-/// How often a run is put back on the queue, by failures and by reapers together, before it is dead-lettered.
+/// How often a run is put back on the queue, by failures and by reapers together, before it is
+/// dead-lettered.
 pub const MAX_REQUEUES: u32 = 3;

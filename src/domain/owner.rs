@@ -7,8 +7,9 @@ pub const MAX_BYTES: usize = 64;
 /// The longest segment, in bytes.
 pub const MAX_SEGMENT_BYTES: usize = 24;
 
-/// Builds an identity. The host is shortened where the whole would be too long, never the tail, and bytes of it that could
-/// not be stored everywhere are replaced: two processes must not share an identity because a hostname is long.
+/// Builds an identity. The host is shortened where the whole would be too long, never the tail, and
+/// bytes of it that could not be stored everywhere are replaced: two processes must not share an
+/// identity because a hostname is long.
 ///
 /// # Errors
 ///

@@ -7,9 +7,9 @@ pub enum Status {
     Queued,
     /// Executed by the holder of the lease.
     Running,
-    /// Suspended until somebody approves.
+    /// Suspended until a person approves.
     WaitingForApproval,
-    /// Suspended until somebody answers.
+    /// Suspended until a person answers.
     WaitingForInput,
     /// Ended well.
     Completed,
@@ -63,7 +63,8 @@ impl Status {
 pub enum Reason {
     /// The budget of requeues is spent.
     RetriesExhausted,
-    /// Another attempt is forbidden (by the fence or the failure) or impossible (no stored request).
+    /// Another attempt is forbidden (by the fence or the failure) or impossible (no stored
+    /// request).
     NotRetryable,
 }
 
@@ -78,8 +79,8 @@ impl Reason {
     }
 }
 
-/// Does this stored effect forbid another attempt? Only the exact bytes of `non_idempotent_write` do: every other value,
-/// known or not, allows it.
+/// Returns whether this stored effect forbids another attempt. Only the exact bytes of
+/// `non_idempotent_write` do: every other value, known or not, allows it.
 #[must_use]
 pub fn effect_forbids_retry(pending_effect: &[u8]) -> bool {
     pending_effect == b"non_idempotent_write"

@@ -14,7 +14,7 @@ pub struct ArgumentError {
     pub argument: Cow<'static, str>,
     /// What is wrong with it and what would be right.
     pub message: String,
-    /// Is it the type that is wrong, and not the value?
+    /// Whether the type is wrong, and not the value.
     pub is_type: bool,
 }
 
@@ -24,7 +24,8 @@ impl ArgumentError {
         Self { argument: Cow::Borrowed(argument), message: message.into(), is_type: false }
     }
 
-    /// A value of the wrong type in the array `$options`: `expected` is the right one, `given` the type of the value.
+    /// A value of the wrong type in the array `$options`: `expected` is the right one, `given` the
+    /// type of the value.
     pub fn option_type(option: &str, expected: impl Display, given: &str) -> Self {
         let message = format!("must be of type {expected}, {given} given");
         Self { is_type: true, ..Self::option(option, message) }
@@ -65,8 +66,8 @@ pub fn positive(argument: &'static str, value: i64) -> Result<u64, ArgumentError
 ///
 /// # Errors
 ///
-/// An owner that is empty, made of ASCII white space, control characters and NUL alone, longer than 64 characters, or not
-/// UTF-8.
+/// An owner that is empty, made of ASCII white space, control characters and NUL alone, longer than
+/// 64 characters, or not UTF-8.
 pub fn claimed_by(value: &[u8]) -> Result<&str, ArgumentError> {
     const ARGUMENT: &str = "claimedBy";
     let owner = std::str::from_utf8(value)
@@ -74,7 +75,8 @@ pub fn claimed_by(value: &[u8]) -> Result<&str, ArgumentError> {
     if owner.bytes().all(|byte| byte.is_ascii_whitespace() || byte.is_ascii_control()) {
         return Err(ArgumentError::new(
             ARGUMENT,
-            "must name who holds the lease, an empty or blank string given; NrLlmRuntime::identity() makes a name",
+            "must name who holds the lease, an empty or blank string given; \
+             NrLlmRuntime::identity() makes a name",
         ));
     }
     // As many bytes are never more characters.
@@ -83,7 +85,8 @@ pub fn claimed_by(value: &[u8]) -> Result<&str, ArgumentError> {
         return Err(ArgumentError::new(
             ARGUMENT,
             format!(
-                "must be at most 64 characters long, {length} given; NrLlmRuntime::identity() makes a name that fits"
+                "must be at most 64 characters long, {length} given; NrLlmRuntime::identity() \
+                 makes a name that fits"
             ),
         ));
     }
@@ -110,7 +113,8 @@ pub fn lease_expires(value: i64) -> Result<i64, ArgumentError> {
 ///
 /// # Errors
 ///
-/// A value outside 0 to 4 294 967 295: milliseconds passed as seconds would make every live run stale.
+/// A value outside 0 to 4 294 967 295: milliseconds passed as seconds would make every live run
+/// stale.
 pub fn now(value: i64) -> Result<i64, ArgumentError> {
     unix_time("now", value)
 }
@@ -131,7 +135,8 @@ fn unix_time(argument: &'static str, value: i64) -> Result<i64, ArgumentError> {
         Err(ArgumentError::new(
             argument,
             format!(
-                "must be a unix time in seconds (not milliseconds) from 0 to {MAX_U32}, {value} given"
+                "must be a unix time in seconds (not milliseconds) from 0 to {MAX_U32}, {value} \
+                 given"
             ),
         ))
     }
@@ -182,7 +187,8 @@ pub fn uuid(value: &[u8]) -> Result<&str, ArgumentError> {
     word("uuid", value, 1, 36)
 }
 
-/// Checks the effect of a tool: at most 32 characters of UTF-8; unknown effects are allowed, the empty one clears the fence.
+/// Checks the effect of a tool: at most 32 characters of UTF-8; unknown effects are allowed, the
+/// empty one clears the fence.
 ///
 /// # Errors
 ///

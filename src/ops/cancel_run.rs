@@ -1,7 +1,8 @@
 //! Cancel: a person ends a run.
 //!
-//! Guard: the run's uuid byte by byte, and not terminal. Effect: `cancelled`, reason `cancelled`, no `error_class`, totals and
-//! cost kept, both payloads empty, no owner, no lease, `finished_at`, `tstamp`. At most one row is changed.
+//! Guard: the run's uuid byte by byte, and not terminal. Effect: `cancelled`, reason `cancelled`,
+//! no `error_class`, totals and cost kept, both payloads empty, no owner, no lease, `finished_at`,
+//! `tstamp`. At most one row is changed.
 
 use super::confirm::GuardedWrite;
 use super::sql::{Context, NOT_TERMINAL, SETTLE_COLUMNS, Sql, settle, sql, uuid_is, with_columns};

@@ -1,5 +1,5 @@
-//! What reap and sweep have in common: candidates are handled in chunks, a chunk that fails is attempted again or halved, and the
-//! call is bounded in time (rules 8, 9 and 21).
+//! What reap and sweep have in common: candidates are handled in chunks, a chunk that fails is
+//! attempted again or halved, and the call is bounded in time (rules 8, 9 and 21).
 
 use std::time::{Duration, Instant};
 
@@ -15,9 +15,11 @@ const EXAMINED_PER_LIMIT: u64 = 10;
 const LISTING_TIME: Duration = Duration::from_secs(10);
 /// Maximum number of candidates per listing.
 const LISTING: u64 = 10_000;
-/// For how long a call goes on after its first obstacle. On servers that cannot pass over locked rows it counts from the start.
+/// For how long a call goes on after its first obstacle. On servers that cannot pass over locked
+/// rows it counts from the start.
 const OBSTACLE_TIME: Duration = Duration::from_secs(20);
-/// Maximum number of runs per chunk on servers that can only wait for a locked row: each halving costs a second there.
+/// Maximum number of runs per chunk on servers that can only wait for a locked row: each halving
+/// costs a second there.
 const CHUNK_WHERE_LOCKS_ARE_WAITED_FOR: usize = 16;
 
 /// The listings of one call: how many candidates it may still examine.
@@ -35,7 +37,8 @@ impl Listings {
         Self { left: limit.saturating_mul(EXAMINED_PER_LIMIT), listed: false, since: None }
     }
 
-    /// Returns how many candidates the next listing brings, where `missing` runs are missing to the limit; 0 ends the call.
+    /// Returns how many candidates the next listing brings, where `missing` runs are missing to the
+    /// limit; 0 ends the call.
     pub(super) fn next(&mut self, missing: u64) -> u64 {
         if self.listed && self.since.get_or_insert_with(Instant::now).elapsed() > LISTING_TIME {
             return 0;
@@ -74,20 +77,8 @@ pub(super) trait ChunkWork {
 pub(super) struct ChunkFailed {
     /// The failure.
     pub(super) failed: Failed,
-    /// How far the attempt came.
-    pub(super) stage: Stage,
-}
-
-/// How far an attempt at a chunk came.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// It locks the rows by primary key.
-    #[default]
-    Locking,
-    /// It holds their locks, and writes or commits.
-    Writing,
-    /// It writes the messages.
-    Messages,
+    /// Whether it failed while it wrote the messages.
+    pub(super) in_messages: bool,
 }
 
 /// What keeps a chunk from being handled, and a smaller chunk may get around.
@@ -130,7 +121,8 @@ impl CallState {
         }
     }
 
-    /// Returns whether the call has spent its time on obstacles and waits. The rest is for the next call.
+    /// Returns whether the call has spent its time on obstacles and waits. The rest is for the next
+    /// call.
     pub(super) fn is_out_of_time(&self) -> bool {
         self.since.is_some_and(|since| since.elapsed() > OBSTACLE_TIME)
     }
@@ -152,7 +144,8 @@ impl LockWaits {
         Ok(())
     }
 
-    /// Restores the lock waits. A connection on which that fails is discarded: the next one has lock waits as they should be.
+    /// Restores the lock waits. A connection on which that fails is discarded: the next one has
+    /// lock waits as they should be.
     pub(super) async fn restore(&self, session: &mut Session) {
         if self.connection == session.generation()
             && session.is_open()
@@ -163,12 +156,13 @@ impl LockWaits {
     }
 }
 
-/// Handles candidates in chunks. A chunk that keeps failing is halved, down to the one run that makes it fail.
+/// Handles candidates in chunks. A chunk that keeps failing is halved, down to the one run that
+/// makes it fail.
 ///
 /// # Errors
 ///
-/// An error that a smaller chunk does not help against, as where another connection has locked the table. The chunks before it are
-/// handled.
+/// An error that a smaller chunk does not help against, as where another connection has locked the
+/// table. The chunks before it are handled.
 pub(super) async fn handle<W: ChunkWork>(
     session: &mut Session,
     context: Context<'_>,
@@ -205,46 +199,43 @@ pub(super) async fn handle<W: ChunkWork>(
 ///
 /// # Errors
 ///
-/// The failure, where a smaller chunk does not help: an error that is not transient, locks of the message table, or of the whole
-/// run table. A wait for the table answers with the same number as one for a row (rule 30). They are told apart: SKIP LOCKED never
-/// waits for a row, and a locking read of a run that does not exist waits for the table alone.
+/// The failure, where a smaller chunk does not help: an error that is not transient, locks of the
+/// message table, or of the whole run table. A wait for the table answers with the same number as
+/// one for a row (rule 30); a second look tells them apart.
 async fn obstacle(
     session: &mut Session,
     context: Context<'_>,
     failure: ChunkFailed,
 ) -> Result<Obstacle, Failed> {
-    let ChunkFailed { failed, stage } = failure;
+    let ChunkFailed { failed, in_messages } = failure;
     let Failed { error, unknown } = &failed;
+    let (timed_out, waited) = (error.statement_timed_out(), error.waited());
     if error.exceeds_write_set() {
         return Ok(Obstacle::TooLarge);
     }
-    let timed_out = error.statement_timed_out();
-    if *unknown || !(timed_out || error.is_transient()) {
+    if *unknown || !(timed_out || error.is_transient()) || (waited && in_messages) {
         return Err(failed);
     }
-    if error.waited() && stage == Stage::Messages {
-        return Err(failed);
-    }
-    if timed_out || error.waited() {
-        let locking = session.locking().await.map_err(|error| Failed { error, unknown: false })?;
-        let skipped = stage == Stage::Locking && locking == Locking::SkipLocked;
-        if (skipped && error.waited()) || table_is_locked(session, context, locking).await {
-            let error = of_table(context, failed.error);
-            return Err(Failed { error, unknown: false });
-        }
+    if (timed_out || waited) && table_is_locked(session, context).await {
+        return Err(Failed { error: of_table(context, failed.error), unknown: false });
     }
     Ok(if timed_out { Obstacle::TimedOut } else { Obstacle::Contended })
 }
 
-/// Returns whether another connection has locked the run table as a whole, by a locking read of a run that does not exist.
-async fn table_is_locked(session: &mut Session, context: Context<'_>, locking: Locking) -> bool {
-    let nowait = if locking == Locking::NoWait { " NOWAIT" } else { "" };
-    let probe = sql!(
+/// Returns whether another connection has locked the run table as a whole: a locking read of a run
+/// that does not exist waits for no row.
+async fn table_is_locked(session: &mut Session, context: Context<'_>) -> bool {
+    let nowait = match session.locking().await {
+        Ok(Locking::NoWait) => " NOWAIT",
+        _ => "",
+    };
+    let look = sql!(
         "SELECT uid FROM {} FORCE INDEX (PRIMARY) WHERE uid = 0 FOR UPDATE{}",
         context.table(),
         nowait
     );
-    matches!(probe.query(session).await, Err(error) if error.waited() || error.statement_timed_out())
+    let outcome = look.query(session).await;
+    outcome.is_err_and(|error| error.waited() || error.statement_timed_out())
 }
 
 /// Turns the error of a plain read into that of the table: a plain read waits for no row.
@@ -256,8 +247,10 @@ fn of_table(context: Context<'_>, error: Error) -> Error {
     Error {
         kind: Kind::Connection,
         message: format!(
-            "timed out waiting for the table {}: another connection has locked it (LOCK TABLES, FLUSH TABLES WITH READ LOCK as a \
-             backup uses, or ALTER TABLE). Nothing was changed by this wait; call again when that has ended (SHOW FULL PROCESSLIST)",
+            "timed out waiting for the table {}: another connection has locked it (LOCK TABLES, \
+             FLUSH TABLES WITH READ LOCK as a \
+             backup uses, or ALTER TABLE). Nothing was changed by this wait; call again when that \
+             has ended (SHOW FULL PROCESSLIST)",
             context.table().quoted()
         ),
         ..error
@@ -268,7 +261,8 @@ fn of_table(context: Context<'_>, error: Error) -> Error {
 struct Chunks<T>(Vec<Vec<T>>);
 
 impl<T: Clone> Chunks<T> {
-    /// Chunks of `most` candidates at most, and fewer where the server cannot pass over locked rows.
+    /// Chunks of `most` candidates at most, and fewer where the server cannot pass over locked
+    /// rows.
     fn new(candidates: &[T], server: &ServerCapabilities, most: usize) -> Self {
         let most = if server.locking == Locking::Wait {
             most.min(CHUNK_WHERE_LOCKS_ARE_WAITED_FOR)

@@ -10,12 +10,13 @@ use crate::error::Result;
 
 const COLUMNS: &[&str] = &["uid", "status", "claimed_by", "lease_expires", "started_at", "tstamp"];
 
-/// Claims a queued run until `lease_expires` (unix seconds). Returns false where another worker has it, or it is not queued.
+/// Claims a queued run until `lease_expires` (unix seconds). Returns false where another worker has
+/// it, or it is not queued.
 ///
 /// # Errors
 ///
-/// An argument error for an owner that the column cannot hold; a connection error, after which the run is either unclaimed or
-/// claimed by this owner with this lease.
+/// An argument error for an owner that the column cannot hold; a connection error, after which the
+/// run is either unclaimed or claimed by this owner with this lease.
 pub async fn claim_queued(
     session: &mut Session,
     context: Context<'_>,

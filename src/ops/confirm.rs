@@ -1,7 +1,9 @@
-//! The write whose reply may be lost (rule 14): attempt, read back under the lock, retry, or report that the outcome is unknown.
+//! The write whose reply may be lost (rule 14): attempt, read back under the lock, retry, or report
+//! that the outcome is unknown.
 //!
-//! A write that is not idempotent must not be repeated blindly. A requeue that is repeated after a lost reply matches nothing, and
-//! no worker would be notified of it. Therefore the row is read back by a locking read on a new connection:
+//! A write that is not idempotent must not be repeated blindly. A requeue that is repeated after a
+//! lost reply matches nothing, and no worker would be notified of it. Therefore the row is read
+//! back by a locking read on a new connection:
 //!
 //! ```text
 //!            attempt ──────────────── reply ────────────────► answer
@@ -13,7 +15,8 @@
 //!               └── not readable ─────────────────────────► error: the outcome is unknown
 //! ```
 //!
-//! The locking read waits for the lost transaction if the server still executes it, so what it shows is final.
+//! The locking read waits for the lost transaction if the server still executes it, so what it
+//! shows is final.
 
 use super::sql::{self, Context, REQUEUE_COLUMNS, Sql, bind, held_by, sql, update};
 use crate::db::row::{count, flag};
@@ -29,12 +32,12 @@ pub(super) trait Write {
     /// Returns whether the attempt locks rows with a clause that the server may not know.
     const SKIPS_LOCKED: bool = false;
 
-    /// Attempts the write, from its first statement to its commit. Sets `sent` from when on an error leaves open whether the
-    /// write took effect.
+    /// Attempts the write, from its first statement to its commit. Sets `sent` from when on an
+    /// error leaves open whether the write took effect.
     async fn attempt(&mut self, session: &mut Session, sent: &mut bool) -> Result<Self::Answer>;
 
-    /// Reads back, by a locking read, whether the write of the last attempt stands. `None`: it does not, and may be attempted
-    /// again.
+    /// Reads back, by a locking read, whether the write of the last attempt stands. `None`: it does
+    /// not, and may be attempted again.
     async fn read_back(&mut self, session: &mut Session) -> Result<Option<Self::Answer>>;
 }
 
@@ -52,8 +55,8 @@ impl From<Failed> for Error {
     }
 }
 
-/// Writes, and resolves a lost reply. The answer of a write that was read back is marked as confirmed by
-/// [`Write::read_back`].
+/// Writes, and resolves a lost reply. The answer of a write that was read back is marked as
+/// confirmed by [`Write::read_back`].
 pub(super) async fn write<W: Write>(
     session: &mut Session,
     budget: &mut RetryBudget,
@@ -109,12 +112,14 @@ impl RetryBudget {
         Self { reconnects: 3, attempts: ATTEMPTS }
     }
 
-    /// Returns whether a write that did not take effect although its commit was sent may be attempted again.
+    /// Returns whether a write that did not take effect although its commit was sent may be
+    /// attempted again.
     fn allows_after_commit(&mut self, error: &Error) -> bool {
         error.outcome_unknown() && self.reconnect()
     }
 
-    /// Returns whether a write that failed before its commit may be attempted again. Waits first where the reason passes.
+    /// Returns whether a write that failed before its commit may be attempted again. Waits first
+    /// where the reason passes.
     async fn allows_before_commit(&mut self, error: &Error, attempts: &mut u32) -> bool {
         if error.fate == Fate::Lost && self.reconnect() {
             return true;
@@ -156,7 +161,8 @@ impl Outcome {
 pub(super) struct GuardedWrite {
     /// The statement.
     pub(super) write: Sql,
-    /// A locking read of two expressions: whether the row shows the effect, and whether the guard would still match.
+    /// A locking read of two expressions: whether the row shows the effect, and whether the guard
+    /// would still match.
     pub(super) read_back: Sql,
     /// The first attempt was lost: an effect that is found from then on may be its own.
     lost: bool,
@@ -171,7 +177,8 @@ impl GuardedWrite {
     ///
     /// # Errors
     ///
-    /// A connection or query error, after which the row is as it was, or which says that the outcome is unknown.
+    /// A connection or query error, after which the row is as it was, or which says that the
+    /// outcome is unknown.
     pub(super) async fn execute(mut self, session: &mut Session) -> Result<Outcome> {
         Ok(write(session, &mut RetryBudget::of_a_statement(), &mut self).await?)
     }
@@ -212,7 +219,8 @@ impl Write for GuardedWrite {
         };
         match reply.matched {
             Some(matched) if matched > 0 => Ok(Outcome::Done),
-            // The guard matched when the row was read back: it was moved since, by the lost write after all or by another one.
+            // The guard matched when the row was read back: it was moved since, by the lost write
+            // after all or by another one.
             Some(_) if self.lost => match self.look(session).await? {
                 Look::Effect => Ok(Outcome::Confirmed),
                 Look::GuardMatches | Look::Neither => Ok(Outcome::NotMatched),
@@ -236,12 +244,13 @@ impl Write for GuardedWrite {
     }
 }
 
-/// Requeues a run under a guard, and confirms a lost reply by the counter: it shows one requeue more. Returns false where the
-/// guard does not match, or the counter is at its end.
+/// Requeues a run under a guard, and confirms a lost reply by the counter: it shows one requeue
+/// more. Returns false where the guard does not match, or the counter is at its end.
 ///
 /// # Errors
 ///
-/// A connection or query error, after which the row is as it was, or which says that the outcome is unknown.
+/// A connection or query error, after which the row is as it was, or which says that the outcome is
+/// unknown.
 pub(super) async fn requeue(
     session: &mut Session,
     context: Context<'_>,
@@ -279,8 +288,8 @@ pub(super) async fn requeue(
     Ok(GuardedWrite::new(write, read_back).execute(session).await?.is_done())
 }
 
-/// Returns whether the holder holds the run, by the reply to an idempotent write whose guard asks for that. Where the reply has
-/// no text, a locking read decides (rules 1 and 2).
+/// Returns whether the holder holds the run, by the reply to an idempotent write whose guard asks
+/// for that. Where the reply has no text, a locking read decides (rules 1 and 2).
 pub(super) async fn is_held(
     session: &mut Session,
     context: Context<'_>,
@@ -302,7 +311,8 @@ pub(super) async fn is_held(
     }
 }
 
-/// Checks the write to a row that this transaction has locked and looked at: a reply that nothing matched contradicts it.
+/// Checks the write to a row that this transaction has locked and looked at: a reply that nothing
+/// matched contradicts it.
 ///
 /// # Errors
 ///
@@ -310,14 +320,15 @@ pub(super) async fn is_held(
 pub(super) fn matched(reply: Reply) -> Result<()> {
     match reply.matched {
         Some(0) => Err(Error::connection(
-            "the server's reply contradicts the row that it had locked; nothing was written. Check the proxy in between",
+            "the server's reply contradicts the row that it had locked; nothing was written. Check \
+             the proxy in between",
         )),
         _ => Ok(()),
     }
 }
 
-/// Checks the write to `rows` rows that this transaction has locked and looked at. One that matched fewer contradicts that (the
-/// database's clock was set back) and is attempted again.
+/// Checks the write to `rows` rows that this transaction has locked and looked at. One that matched
+/// fewer contradicts that (the database's clock was set back) and is attempted again.
 ///
 /// # Errors
 ///
@@ -336,7 +347,8 @@ fn unknown(first: &Error, second: &Error) -> Error {
     Error {
         kind: Kind::Connection,
         message: format!(
-            "{}; whether the write took effect is unknown, since it could not be read back ({}). The row tells: see NrLlmRuntime::leaseState()",
+            "{}; whether the write took effect is unknown, since it could not be read back ({}). \
+             The row tells: see NrLlmRuntime::leaseState()",
             first.message, second.message
         ),
         ..first.clone()

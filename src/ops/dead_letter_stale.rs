@@ -1,7 +1,8 @@
 //! Dead-letter: a stale run ends as failed, with a reason, and is not tried again.
 //!
-//! Guard: the run's uid, and stale. Effect: `failed`, the reason, no `error_class`, both payloads empty, no owner, no lease,
-//! `finished_at`, `tstamp`. Fence, iterations, totals and cost stay as they were.
+//! Guard: the run's uid, and stale. Effect: `failed`, the reason, no `error_class`, both payloads
+//! empty, no owner, no lease, `finished_at`, `tstamp`. Fence, iterations, totals and cost stay as
+//! they were.
 
 use super::confirm::GuardedWrite;
 use super::sql::{Context, SETTLE_COLUMNS, Sql, bind, settle, sql, stale, update, with_columns};
@@ -27,7 +28,8 @@ pub async fn dead_letter_stale(
     let guard = || stale(context.bound(now));
     let failed = settle(Status::Failed, bind(reason), Sql::from("''"), context.bound_now());
     let read_back = sql!(
-        "SELECT status = 'failed' AND termination_reason = {}, {} FROM {} WHERE uid = {} FOR UPDATE",
+        "SELECT status = 'failed' AND termination_reason = {}, {} FROM {} WHERE uid = {} FOR \
+         UPDATE",
         bind(reason),
         guard(),
         context.table(),

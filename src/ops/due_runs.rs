@@ -22,8 +22,8 @@ pub struct DueRun {
     pub queued_seconds: i64,
 }
 
-/// Lists the queued runs with a stored request whose backoff is over at `now` (unix seconds; the caller's time where absent),
-/// oldest first, at most `limit` of them.
+/// Lists the queued runs with a stored request whose backoff is over at `now` (unix seconds; the
+/// caller's time where absent), oldest first, at most `limit` of them.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! Fail an undispatched run: its wake-up could not be sent, so no worker will take it up (rule 15).
 //!
-//! Guard: the run's uid, still `queued` by this requeue (the same count), and no owner. Effect: `failed`, `provider_failed`, the
-//! error's class, both payloads empty, `finished_at`, `tstamp`.
+//! Guard: the run's uid, still `queued` by this requeue (the same count), and no owner. Effect:
+//! `failed`, `provider_failed`, the error's class, both payloads empty, `finished_at`, `tstamp`.
 
 use super::confirm::GuardedWrite;
 use super::sql::{
@@ -11,7 +11,8 @@ use crate::db::Session;
 use crate::domain::status::Status;
 use crate::error::Result;
 
-/// Settles a requeued run whose wake-up failed. Returns false where a worker has it already or it moved on: it is left alone.
+/// Settles a requeued run whose wake-up failed. Returns false where a worker has it already or it
+/// moved on: it is left alone.
 ///
 /// `requeue_count` is the count that the requeue left in the row; 0 for a first dispatch.
 ///
@@ -33,8 +34,8 @@ pub async fn fail_undispatched(
         context.bound_now(),
     );
     let read_back = sql!(
-        "SELECT status = 'failed' AND termination_reason = 'provider_failed' AND requeue_count = {}, {} FROM {} \
-         WHERE uid = {} FOR UPDATE",
+        "SELECT status = 'failed' AND termination_reason = 'provider_failed' \
+         AND requeue_count = {}, {} FROM {} WHERE uid = {} FOR UPDATE",
         bind(requeue_count),
         queued_by(requeue_count),
         context.table(),

@@ -1,13 +1,17 @@
-//! Hand back: a worker that must stop (a deploy) gives its run back without spending the budget (rule 37).
+//! Hand back: a worker that must stop (a deploy) gives its run back without spending the budget
+//! (rule 37).
 //!
-//! Guard: the run's uid, `running`, the owner byte by byte; the fence does not forbid another attempt, and a request is stored.
-//! Effect: as a requeue, with `requeue_count` unchanged, and due at once: `queued`, no owner, no lease, no fence, `tstamp`, and
-//! `queued_at` where that column exists. The wake-up is available at once.
+//! Guard: the run's uid, `running`, the owner byte by byte; the fence does not forbid another
+//! attempt, and a request is stored. Effect: as a requeue, with `requeue_count` unchanged, and due
+//! at once: `queued`, no owner, no lease, no fence, `tstamp`, and `queued_at` where that column
+//! exists. The wake-up is available at once.
 //!
-//! A run that was requeued before has a backoff, which counts from `queued_at`: it was over when this worker claimed the run.
-//! Therefore `queued_at` is written as much earlier as the backoff is long, and the run is due at once for `dueRuns` as well; its
-//! wait is reported longer by that. Without that column the backoff counts from `tstamp`, which stays the time of the write: a
-//! worker that picks runs from the table takes such a run after its backoff, and a consumer of the wake-up at once.
+//! A run that was requeued before has a backoff, which counts from `queued_at`: it was over when
+//! this worker claimed the run. Therefore `queued_at` is written as much earlier as the backoff is
+//! long, and the run is due at once for `dueRuns` as well; its wait is reported longer by that.
+//! Without that column the backoff counts from `tstamp`, which stays the time of the write: a
+//! worker that picks runs from the table takes such a run after its backoff, and a consumer of the
+//! wake-up at once.
 
 use std::sync::Arc;
 
@@ -24,15 +28,16 @@ use crate::domain::holder::Holder;
 use crate::domain::status::{Status, effect_forbids_retry};
 use crate::error::{Error, Result};
 
-/// Hands the holder's run back to the queue. Returns false where the lease is lost, the fence forbids another attempt, or no
-/// request is stored; nothing was written then.
+/// Hands the holder's run back to the queue. Returns false where the lease is lost, the fence
+/// forbids another attempt, or no request is stored; nothing was written then.
 ///
-/// A lost reply is confirmed by the row: the hand-back stands if the holder does not hold the run any more, the counter is
-/// unchanged and the run has not ended.
+/// A lost reply is confirmed by the row: the hand-back stands if the holder does not hold the run
+/// any more, the counter is unchanged and the run has not ended.
 ///
 /// # Errors
 ///
-/// A connection or query error, after which the run is as it was, or which says that the outcome is unknown.
+/// A connection or query error, after which the run is as it was, or which says that the outcome is
+/// unknown.
 pub async fn hand_back(
     session: &mut Session,
     context: Context<'_>,
@@ -114,7 +119,8 @@ impl Write for HandBack<'_> {
         if status == Some(Status::Running) && flag(&mut row, 2)? {
             return Ok(None);
         }
-        // Any other way back to the queue counts a requeue. A run that has ended since may have been ended in this holder's hands.
+        // Any other way back to the queue counts a requeue. A run that has ended since may have
+        // been ended in this holder's hands.
         let ended = status.is_some_and(Status::is_terminal);
         Ok(Some(count == planned.requeue_count && !ended))
     }
@@ -136,7 +142,8 @@ impl HandBack<'_> {
     /// Locks the run. `None`: it may not be handed back.
     async fn lock(&self, session: &mut Session) -> Result<Option<Planned>> {
         let read = sql!(
-            "SELECT requeue_count, pending_effect, {}, uuid FROM {} FORCE INDEX (PRIMARY) WHERE uid = {} AND {} FOR UPDATE",
+            "SELECT requeue_count, pending_effect, {}, uuid FROM {} FORCE INDEX (PRIMARY) WHERE \
+             uid = {} AND {} FOR UPDATE",
             HAS_REQUEST,
             self.context.table(),
             bind(self.holder.run_uid),
@@ -153,8 +160,10 @@ impl HandBack<'_> {
         let uuid = text(&mut row, 3)?;
         if self.wake_up.is_some() && !fits(&uuid) {
             return Err(Error::configuration(format!(
-                "wakeUp: run {} has the uuid '{}', which cannot take the placeholder's place (36 ASCII characters without quotation \
-                 marks and backslashes); nothing was written. Hand it back without wakeUp, and notify a worker yourself",
+                "wakeUp: run {} has the uuid '{}', which cannot take the placeholder's place (36 \
+                 ASCII characters without quotation \
+                 marks and backslashes); nothing was written. Hand it back without wakeUp, and \
+                 notify a worker yourself",
                 self.holder.run_uid,
                 uuid.escape_debug()
             )));

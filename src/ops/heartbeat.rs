@@ -1,4 +1,5 @@
-//! Heartbeat: what a kept lease sends at every interval. A renewal that also returns why it was refused.
+//! Heartbeat: what a kept lease sends at every interval. A renewal that also returns why it was
+//! refused.
 //!
 //! Guard: the run's uid, `running`, and the owner byte by byte. Effect: `lease_expires`, `tstamp`.
 
@@ -29,20 +30,22 @@ pub enum Beat {
 /// Where a heartbeat puts the end of the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// At the new end, also where that is earlier: the first heartbeat takes over from a longer lease.
+    /// At the new end, also where that is earlier: the first heartbeat takes over from a longer
+    /// lease.
     Exact,
-    /// Not earlier than it stands: a heartbeat that was delayed on a discarded connection may arrive after a
-    /// later one, and the row's end would move back behind the holder's deadline. But at most a lease and
-    /// the time limits ahead, so that the next heartbeat repairs what a wrong reading of the clock wrote
-    /// (rule 32).
+    /// Not earlier than it stands: a heartbeat that was delayed on a discarded connection may
+    /// arrive after a later one, and the row's end would move back behind the holder's deadline.
+    /// But at most a lease and the time limits ahead, so that the next heartbeat repairs what a
+    /// wrong reading of the clock wrote (rule 32).
     NeverEarlier,
 }
 
 /// Renews a lease for `lease_seconds` from now, if the holder still holds it.
 ///
-/// `sending` is called right before each sending (two, where the connection turns out to be lost): the deadline counts from
-/// there (rule 17). The row's end is computed after it, so it is never earlier than the deadline. Where nothing matched, a
-/// locking read finds the reason: a plain read never decides about the owner (rule 2).
+/// `sending` is called right before each sending (two, where the connection turns out to be lost):
+/// the deadline counts from there (rule 17). The row's end is computed after it, so it is never
+/// earlier than the deadline. Where nothing matched, a locking read finds the reason: a plain read
+/// never decides about the owner (rule 2).
 ///
 /// # Errors
 ///
@@ -56,7 +59,8 @@ pub async fn beat(
     mut sending: impl FnMut() -> bool,
 ) -> Result<Beat> {
     let heartbeat = async |session: &mut Session| {
-        // Twice: a run may be requeued and claimed again by the same owner between the write and the read.
+        // Twice: a run may be requeued and claimed again by the same owner between the write and
+        // the read.
         for _ in 0..2 {
             session.check_storable(&options.table, "claimed_by", "claimedBy", holder.owner).await?;
             session.connect().await?;
@@ -68,8 +72,8 @@ pub async fn beat(
             let expires = match end {
                 End::Exact => context.bound(expires),
                 End::NeverEarlier => {
-                    // A clock that is behind for a moment must not make a live run stale: the bound is that
-                    // of the clock that is ahead.
+                    // A clock that is behind for a moment must not make a live run stale: the bound
+                    // is that of the clock that is ahead.
                     let latest = expires.saturating_add(lateness(session.timeouts())).min(MAX_U32);
                     sql!(
                         "GREATEST({}, LEAST(lease_expires, {}))",
@@ -99,8 +103,9 @@ pub async fn beat(
     .await
 }
 
-/// How much later than a heartbeat that was sent after it a heartbeat may take effect, in seconds: its
-/// time limits. The server bounds lock waits in whole seconds, and the client waits a moment longer.
+/// How much later than a heartbeat that was sent after it a heartbeat may take effect, in seconds:
+/// its time limits. The server bounds lock waits in whole seconds, and the client waits a moment
+/// longer.
 fn lateness(limits: Timeouts) -> i64 {
     const LEAST_QUERY: Duration = Duration::from_millis(1_500);
     let limit = limits.connect.saturating_add(limits.query.max(LEAST_QUERY));

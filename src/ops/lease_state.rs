@@ -1,6 +1,7 @@
 //! Lease state: why a lease is held or lost.
 //!
-//! A plain read on the session's own connection: it does not wait for a row lock, and it decides nothing (rule 2).
+//! A plain read on the session's own connection: it does not wait for a row lock, and it decides
+//! nothing (rule 2).
 
 use super::sql::{Context, bind, owned_by, sql, with_columns};
 use crate::db::row::{flag, text};

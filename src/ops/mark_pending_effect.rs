@@ -1,7 +1,8 @@
-//! Write fence: before a tool is executed, its effect is written to the row; after it, the fence is cleared. A reaper then knows
-//! what a dead worker was in the middle of.
+//! Write fence: before a tool is executed, its effect is written to the row; after it, the fence is
+//! cleared. A reaper then knows what a dead worker was in the middle of.
 //!
-//! Guard: the run's uid, `running`, and the owner byte by byte. Effect: `pending_effect`, `lease_expires`, `tstamp`.
+//! Guard: the run's uid, `running`, and the owner byte by byte. Effect: `pending_effect`,
+//! `lease_expires`, `tstamp`.
 
 use super::confirm::is_held;
 use super::sql::{
@@ -11,12 +12,14 @@ use crate::db::{Session, idempotent, params};
 use crate::domain::holder::Holder;
 use crate::error::Result;
 
-/// Marks the effect of the tool that is executed next (the empty effect clears the fence), and renews the lease until
-/// `lease_expires` (unix seconds). Returns false where the lease is lost: the tool must not be executed then.
+/// Marks the effect of the tool that is executed next (the empty effect clears the fence), and
+/// renews the lease until `lease_expires` (unix seconds). Returns false where the lease is lost:
+/// the tool must not be executed then.
 ///
 /// # Errors
 ///
-/// An argument error for an effect or owner that the column cannot hold; a connection or query error.
+/// An argument error for an effect or owner that the column cannot hold; a connection or query
+/// error.
 pub async fn mark_pending_effect(
     session: &mut Session,
     context: Context<'_>,

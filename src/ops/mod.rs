@@ -1,8 +1,10 @@
-//! The guarded SQL: one file per operation, named like the method, over one session with the server.
+//! The guarded SQL: one file per operation, named like the method, over one session with the
+//! server.
 //!
-//! Every operation is a function of a [`crate::db::Session`] and a [`sql::Context`]. Its arguments are checked before any SQL. Its guard
-//! stands in the one statement that writes, or, where a transaction decides (recover, reap, stranded), in the locking read before it, and as
-//! far as it can again in the write. The result comes from the number of matched rows.
+//! Every operation is a function of a [`crate::db::Session`] and a [`sql::Context`]. Its arguments
+//! are checked before any SQL. Its guard stands in the one statement that writes, or, where a
+//! transaction decides (recover, reap, stranded), in the locking read before it, and as far as it
+//! can again in the write. The result comes from the number of matched rows.
 
 pub mod cancel_run;
 mod chunked;

@@ -1,5 +1,5 @@
-//! The outbox: the wake-up of a queued run, written as a message of the doctrine transport in the run's own transaction
-//! (rule 13).
+//! The outbox: the wake-up of a queued run, written as a message of the doctrine transport in the
+//! run's own transaction (rule 13).
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,12 +19,13 @@ const LIST_SIZES: [usize; 4] = [1, 16, 128, 512];
 const COLUMNS: [&str; 7] =
     ["id", "body", "headers", "queue_name", "created_at", "available_at", "delivered_at"];
 
-/// Checks, before anything is written, that messages can be written in the transaction of a run. Asks the server once per
-/// connection.
+/// Checks, before anything is written, that messages can be written in the transaction of a run.
+/// Asks the server once per connection.
 ///
 /// # Errors
 ///
-/// A configuration error: another database, a missing table or column, a storage engine without transactions.
+/// A configuration error: another database, a missing table or column, a storage engine without
+/// transactions.
 pub(super) async fn check(
     session: &mut Session,
     context: Context<'_>,
@@ -36,18 +37,21 @@ pub(super) async fn check(
     let name = wake_up.table.quoted();
     let schema = session.table(&wake_up.table).await.map_err(|error| match error.code {
         code::NO_SUCH_TABLE | code::BAD_TABLE | code::BAD_DB => Error::configuration(format!(
-            "wakeUp['table']: there is no table {name}; it has to be the doctrine transport's table, in the run's own database"
+            "wakeUp['table']: there is no table {name}; it has to be the doctrine transport's \
+             table, in the run's own database"
         ))
         .with_code(error.code),
-        code::NO_DB => {
-            Error::configuration(format!("wakeUp['table']: {name} names no database, and the connection has no dbname")).with_code(code::NO_DB)
-        }
+        code::NO_DB => Error::configuration(format!(
+            "wakeUp['table']: {name} names no database, and the connection has no dbname"
+        ))
+        .with_code(code::NO_DB),
         _ => error,
     })?;
     let missing = schema.missing(&COLUMNS);
     if !missing.is_empty() {
         return Err(Error::configuration(format!(
-            "wakeUp['table']: {name} lacks the column{} {}; it has to be the doctrine transport's table",
+            "wakeUp['table']: {name} lacks the column{} {}; it has to be the doctrine transport's \
+             table",
             if missing.len() == 1 { "" } else { "s" },
             missing.join(", ")
         )));
@@ -56,16 +60,17 @@ pub(super) async fn check(
     let runs = placed(session, context.table()).await?;
     if messages.schema != runs.schema {
         return Err(Error::configuration(format!(
-            "wakeUp['table']: {name} is in database {}, the runs are in {}: a message can only be written with a requeue in the run's own \
-             database",
+            "wakeUp['table']: {name} is in database {}, the runs are in {}: a message can only be \
+             written with a requeue in the run's own database",
             messages.schema, runs.schema
         )));
     }
     for (table, placed) in [(name, &messages), (context.table().quoted(), &runs)] {
         if !placed.transactional {
             return Err(Error::configuration(format!(
-                "wakeUp: {table} is {}, which knows no transactions: a message cannot be written together with a requeue. Convert it to InnoDB, \
-                 or call without wakeUp and wake the workers yourself",
+                "wakeUp: {table} is {}, which knows no transactions: a message cannot be written \
+                 together with a requeue. Convert it to InnoDB, or call without wakeUp and notify \
+                 the workers yourself",
                 placed.kind
             )));
         }
@@ -83,8 +88,9 @@ struct Placed {
 
 async fn placed(session: &mut Session, table: &TableName) -> Result<Placed> {
     let read = Sql::with(
-        "SELECT t.TABLE_SCHEMA, COALESCE(t.ENGINE, t.TABLE_TYPE), COALESCE(e.TRANSACTIONS, 'NO') = 'YES' \
-         FROM information_schema.TABLES AS t LEFT JOIN information_schema.ENGINES AS e ON e.ENGINE = t.ENGINE \
+        "SELECT t.TABLE_SCHEMA, COALESCE(t.ENGINE, t.TABLE_TYPE), \
+         COALESCE(e.TRANSACTIONS, 'NO') = 'YES' FROM information_schema.TABLES AS t \
+         LEFT JOIN information_schema.ENGINES AS e ON e.ENGINE = t.ENGINE \
          WHERE t.TABLE_SCHEMA = COALESCE(?, DATABASE()) AND t.TABLE_NAME = ?",
         [Value::from(table.schema()), Value::from(table.name())],
     );
@@ -107,7 +113,8 @@ async fn placed(session: &mut Session, table: &TableName) -> Result<Placed> {
 pub(super) enum Available {
     /// Now, by the clock that counts (rule 23).
     AtOnce,
-    /// So many milliseconds after the requeue that the row shows, rounded up to a second: never before the run is due.
+    /// So many milliseconds after the requeue that the row shows, rounded up to a second: never
+    /// before the run is due.
     AfterRequeue(u64),
 }
 
@@ -119,12 +126,13 @@ pub(super) struct Written {
     count: usize,
 }
 
-/// Writes one message per run into the open transaction, which holds the locks of the runs. Their uuids fit (see
-/// [`crate::config::requests::fits`]).
+/// Writes one message per run into the open transaction, which holds the locks of the runs. Their
+/// uuids fit (see [`crate::config::requests::fits`]).
 ///
 /// # Errors
 ///
-/// A connection or query error; [`Error::waited`] where another transaction holds locks of the message table.
+/// A connection or query error; [`Error::waited`] where another transaction holds locks of the
+/// message table.
 pub(super) async fn insert(
     session: &mut Session,
     context: Context<'_>,
@@ -135,8 +143,8 @@ pub(super) async fn insert(
     let Some(last) = uids.last() else {
         return Ok(None);
     };
-    // A delay counts from the row's own time, so that the message and the row never differ by a tick of the clock between two
-    // statements.
+    // A delay counts from the row's own time, so that the message and the row never differ by a
+    // tick of the clock between two statements.
     let (created_at, available_at) = match available {
         Available::AtOnce => (utc(context.bound_now()), utc(context.bound_now())),
         Available::AfterRequeue(delay_ms) => {
@@ -147,8 +155,8 @@ pub(super) async fn insert(
     let size = LIST_SIZES.into_iter().find(|&size| size >= uids.len()).unwrap_or(uids.len());
     let list = (0..size).map(|index| bind(*uids.get(index).unwrap_or(last)));
     let write = sql!(
-        "INSERT INTO {} (body, headers, queue_name, created_at, available_at) SELECT {}, {}, {}, {}, {} \
-         FROM {} FORCE INDEX (PRIMARY) WHERE uid IN ({}) ORDER BY uid",
+        "INSERT INTO {} (body, headers, queue_name, created_at, available_at) \
+         SELECT {}, {}, {}, {}, {} FROM {} FORCE INDEX (PRIMARY) WHERE uid IN ({}) ORDER BY uid",
         &wake_up.table,
         for_run(wake_up, &wake_up.body),
         for_run(wake_up, &wake_up.headers),
@@ -161,7 +169,8 @@ pub(super) async fn insert(
     let reply = write.execute(session).await.map_err(|error| in_message_table(wake_up, error))?;
     match reply.matched {
         Some(written) if written != uids.len() as u64 => Err(Error::connection(format!(
-            "{} wake-ups were to be written, but the server wrote {written}; nothing was changed. Check the proxy in between, and triggers",
+            "{} wake-ups were to be written, but the server wrote {written}; nothing was changed. \
+             Check the proxy in between, and triggers",
             uids.len()
         ))),
         _ => Ok(Some(Written { first_id: reply.insert_id, count: uids.len() })),
@@ -189,15 +198,17 @@ fn utc(seconds: Sql) -> Sql {
     sql!("TIMESTAMPADD(SECOND, {}, TIMESTAMP'1970-01-01 00:00:00')", seconds)
 }
 
-/// The condition for uuids that can take the placeholder's place; see [`crate::config::requests::fits`].
+/// The condition for uuids that can take the placeholder's place; see
+/// [`crate::config::requests::fits`].
 pub(super) fn has_fitting_uuid() -> Sql {
     sql!("{} REGEXP {}", UUID, bind(r"^[ !#-\[\]-~]{36}$"))
 }
 
-/// Returns the uuids of those runs for which a message of this write stands in the table; none where nothing was written.
+/// Returns the uuids of those runs for which a message of this write stands in the table; none
+/// where nothing was written.
 ///
-/// A message that is missing may have been taken by a consumer. One that stands may be another reaper's, which writes the same
-/// text; it notifies a worker of the run either way.
+/// A message that is missing may have been taken by a consumer. One that stands may be another
+/// reaper's, which writes the same text; it notifies a worker of the run either way.
 pub(super) async fn standing<'a>(
     session: &mut Session,
     wake_up: Option<&WakeUp>,
@@ -210,7 +221,8 @@ pub(super) async fn standing<'a>(
     let body = |uuid| wake_up.body.replace(&wake_up.placeholder, uuid);
     let mut bodies: HashMap<String, &str> =
         uuids.into_iter().map(|uuid| (body(uuid), uuid)).collect();
-    // A statement's ids need not lie side by side: others write at the same time, and a cluster's nodes leave gaps.
+    // A statement's ids need not lie side by side: others write at the same time, and a cluster's
+    // nodes leave gaps.
     let most = written.count.saturating_mul(4).saturating_add(64);
     let read = sql!(
         "SELECT body FROM {} WHERE id >= {} ORDER BY id LIMIT {}",

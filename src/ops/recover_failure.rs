@@ -1,11 +1,13 @@
 //! Recover: what becomes of a run whose attempt failed. Decides and writes in one transaction.
 //!
-//! Guard: the caller holds the run. Requeue needs the run's uid, `running` and the owner byte by byte; dead-letter the uid, not
-//! terminal, and the owner. The row is locked first, so the decision and the write see the same facts.
+//! Guard: the caller holds the run. Requeue needs the run's uid, `running` and the owner byte by
+//! byte; dead-letter the uid, not terminal, and the owner. The row is locked first, so the decision
+//! and the write see the same facts.
 //!
-//! A failure that asks for its own waiting time (rule 36) waits for the larger of it and the backoff. The wake-up says so, and so
-//! does the row where the column `queued_at` exists: it is written as much later as the failure waits beyond the backoff.
-//! Without that column the row cannot hold it: a worker that picks runs from the table honours the backoff alone then.
+//! A failure that asks for its own waiting time (rule 36) waits for the larger of it and the
+//! backoff. The wake-up says so, and so does the row where the column `queued_at` exists: it is
+//! written as much later as the failure waits beyond the backoff. Without that column the row
+//! cannot hold it: a worker that picks runs from the table honours the backoff alone then.
 
 use std::sync::Arc;
 
@@ -54,12 +56,13 @@ pub enum Recovery {
     LeaseLost,
 }
 
-/// Recovers a failed run that the caller holds: requeues it with backoff, or at the failure's own waiting time if that is longer;
-/// or dead-letters it.
+/// Recovers a failed run that the caller holds: requeues it with backoff, or at the failure's own
+/// waiting time if that is longer; or dead-letters it.
 ///
 /// # Errors
 ///
-/// A connection or query error, after which the run is as it was, or which says that the outcome is unknown.
+/// A connection or query error, after which the run is as it was, or which says that the outcome is
+/// unknown.
 pub async fn recover_failure(
     session: &mut Session,
     context: Context<'_>,
@@ -126,7 +129,8 @@ impl Write for Recover<'_> {
         };
         let schema = session.table(self.context.table()).await?;
         let read = sql!(
-            "SELECT status, requeue_count, termination_reason, error_class FROM {} WHERE uid = {} FOR UPDATE",
+            "SELECT status, requeue_count, termination_reason, error_class FROM {} WHERE uid = {} \
+             FOR UPDATE",
             self.context.table(),
             bind(self.holder.run_uid)
         );
@@ -143,10 +147,12 @@ impl Write for Recover<'_> {
         let stored_reason = text(&mut row, 2)?;
         let stored_class = text(&mut row, 3)?;
         Ok(match planned.recovery {
-            // The counter never goes back: below, it was not committed. A message alone is no proof, others write the same.
+            // The counter never goes back: below, it was not committed. A message alone is no
+            // proof, others write the same.
             Recovery::Requeued { requeue_count, delay_ms, .. } if count >= requeue_count => {
-                // Where no message stands, a consumer has taken it, or another transaction requeued the run in between. A run
-                // that is still queued is then reported as not woken up: a duplicate wake-up is harmless, a missing one is not.
+                // Where no message stands, a consumer has taken it, or another transaction requeued
+                // the run in between. A run that is still queued is then reported as not woken up:
+                // a duplicate wake-up is harmless, a missing one is not.
                 let woken_up = self.wake_up.is_some()
                     && (!messages.is_empty() || status != Some(Status::Queued));
                 Some(Recovery::Requeued { requeue_count, delay_ms, woken_up, confirmed: true })
@@ -222,8 +228,8 @@ impl Recover<'_> {
     /// Locks the caller's run. `None`: the caller does not hold it.
     async fn lock(&self, session: &mut Session) -> Result<Option<Locked>> {
         let read = sql!(
-            "SELECT {}, status, requeue_count, pending_effect, {}, uuid FROM {} FORCE INDEX (PRIMARY) \
-             WHERE uid = {} FOR UPDATE",
+            "SELECT {}, status, requeue_count, pending_effect, {}, uuid FROM {} \
+             FORCE INDEX (PRIMARY) WHERE uid = {} FOR UPDATE",
             owned_by(self.holder.owner),
             HAS_REQUEST,
             self.context.table(),
@@ -255,8 +261,10 @@ impl Recover<'_> {
         let uid = self.holder.run_uid;
         if self.wake_up.is_some() && !fits(&locked.uuid) {
             return Err(Error::configuration(format!(
-                "wakeUp: run {uid} has the uuid '{}', which cannot take the placeholder's place (36 ASCII characters without quotation marks \
-                 and backslashes); nothing was written. Recover it without wakeUp, and wake a worker yourself",
+                "wakeUp: run {uid} has the uuid '{}', which cannot take the placeholder's place \
+                 (36 ASCII characters without quotation marks \
+                 and backslashes); nothing was written. Recover it without wakeUp, and wake a \
+                 worker yourself",
                 locked.uuid.escape_debug()
             )));
         }
@@ -265,7 +273,8 @@ impl Recover<'_> {
             self.context.options.backoff.delay_ms(locked.uuid.as_bytes(), requeue_count);
         let retry_after = self.failure.classification.retry_after_seconds;
         let delay_ms = delay_after_failure_ms(backoff_ms, retry_after);
-        // What the failure waits beyond the backoff: the backoff counts from then, so that `dueRuns` and the sweep honour it too.
+        // What the failure waits beyond the backoff: the backoff counts from then, so that
+        // `dueRuns` and the sweep honour it too.
         let later = i64::try_from((delay_ms - backoff_ms).div_ceil(1_000)).unwrap_or(0);
         let queued_at = self.context.bound(self.context.time.saturating_add(later).min(MAX_U32));
         let requeued = sql::requeue_since(schema, &self.context.bound_now(), &queued_at);

@@ -10,10 +10,11 @@ use crate::db::{Session, idempotent, params};
 use crate::domain::holder::Holder;
 use crate::error::Result;
 
-/// Renews a lease until `lease_expires` (unix seconds), in one round trip. Returns false where the lease is lost.
+/// Renews a lease until `lease_expires` (unix seconds), in one round trip. Returns false where the
+/// lease is lost.
 ///
-/// The number of matched rows decides, so a renewal that changes nothing is one (rule 1). It is idempotent: a lost connection is
-/// opened again once, and the renewal is repeated.
+/// The number of matched rows decides, so a renewal that changes nothing is one (rule 1). It is
+/// idempotent: a lost connection is opened again once, and the renewal is repeated.
 ///
 /// # Errors
 ///

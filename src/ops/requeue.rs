@@ -1,8 +1,9 @@
 //! Requeue: the holder puts its run back on the queue, for another attempt by any worker.
 //!
-//! Guard: the run's uid, `running`, and the owner byte by byte; the counter below its end. Effect: `queued`, one requeue more, no
-//! owner, no lease, no fence, `tstamp`, and `queued_at` where that column exists. The payload is untouched. Neither budget nor
-//! fence is checked: the caller has decided.
+//! Guard: the run's uid, `running`, and the owner byte by byte; the counter below its end. Effect:
+//! `queued`, one requeue more, no owner, no lease, no fence, `tstamp`, and `queued_at` where that
+//! column exists. The payload is untouched. Neither budget nor fence is checked: the caller has
+//! decided.
 
 use super::confirm;
 use super::sql::{Context, held_by};
@@ -10,7 +11,8 @@ use crate::db::Session;
 use crate::domain::holder::Holder;
 use crate::error::Result;
 
-/// Puts the holder's run back on the queue. Returns false where the lease is lost, or the counter is at its end.
+/// Puts the holder's run back on the queue. Returns false where the lease is lost, or the counter
+/// is at its end.
 ///
 /// # Errors
 ///

@@ -1,16 +1,16 @@
 //! Requeue a stale run: its worker is gone, another one may try it.
 //!
-//! Guard: the run's uid, and stale; the counter below its end. Effect: `queued`, one requeue more, no owner, no lease, no fence,
-//! `tstamp`, and `queued_at` where that column exists. The payload is untouched. Neither budget nor fence is checked: the caller
-//! has decided.
+//! Guard: the run's uid, and stale; the counter below its end. Effect: `queued`, one requeue more,
+//! no owner, no lease, no fence, `tstamp`, and `queued_at` where that column exists. The payload is
+//! untouched. Neither budget nor fence is checked: the caller has decided.
 
 use super::confirm;
 use super::sql::{Context, stale};
 use crate::db::Session;
 use crate::error::Result;
 
-/// Puts a run that is stale at `now` (unix seconds) back on the queue. Returns false where it is not stale, or the counter is at
-/// its end.
+/// Puts a run that is stale at `now` (unix seconds) back on the queue. Returns false where it is
+/// not stale, or the counter is at its end.
 ///
 /// # Errors
 ///

@@ -9,7 +9,8 @@ use crate::db::{Session, idempotent};
 use crate::domain::status::Status;
 use crate::error::Result;
 
-/// A queued run counts as stranded when nothing woke it for this long after it was due, in seconds.
+/// For how many seconds after it was due a queued run is without a worker before it counts as
+/// stranded.
 pub const STRANDED_AFTER_SECONDS: i64 = 300;
 
 /// The report.
@@ -19,19 +20,20 @@ pub struct StatusReport {
     pub counts: Vec<(String, u64)>,
     /// Failed runs by termination reason.
     pub dead_letters: Vec<(String, u64)>,
-    /// Running runs whose lease is over.
+    /// Running runs whose lease has expired.
     pub expired_leases: u64,
-    /// Running runs that nobody holds a lease of.
+    /// Running runs without a lease.
     pub unleased_running: u64,
     /// The smallest end of a lease among the running runs.
     pub oldest_lease: Option<i64>,
     /// How long the oldest queued run has been waiting, in seconds.
     pub oldest_queued_seconds: Option<i64>,
-    /// Queued runs that nothing woke for longer than [`STRANDED_AFTER_SECONDS`] after they were due.
+    /// Queued runs that no wake-up is left for, since longer than [`STRANDED_AFTER_SECONDS`] after
+    /// they were due.
     pub stranded: u64,
     /// How far the database's clock is ahead of this machine's, in milliseconds.
     pub clock_skew_ms: i64,
-    /// Is there a key that begins with (status, `lease_expires`)?
+    /// Whether a key begins with (status, `lease_expires`).
     pub lease_key: bool,
     /// The server's version.
     pub server: String,
@@ -101,7 +103,8 @@ async fn read(
     report.dead_letters = groups(session, &by_reason).await?;
 
     let leases = sql!(
-        "SELECT COALESCE(SUM(lease_expires > 0 AND lease_expires < {}), 0), COALESCE(SUM(lease_expires = 0), 0), \
+        "SELECT COALESCE(SUM(lease_expires > 0 AND lease_expires < {}), 0), \
+         COALESCE(SUM(lease_expires = 0), 0), \
          MIN(NULLIF(lease_expires, 0)) FROM {} WHERE status = 'running'",
         &now,
         table
@@ -115,8 +118,8 @@ async fn read(
     let touched = last_touched(&schema);
     let due = if schema.has("requeue_count") { due(&context, touched) } else { Sql::from(touched) };
     let waits = sql!(
-        "SELECT MAX(CAST({} AS SIGNED) - CAST({} AS SIGNED)), COALESCE(SUM({} AND {} + {} < {}), 0) FROM {} \
-         WHERE status = 'queued'",
+        "SELECT MAX(CAST({} AS SIGNED) - CAST({} AS SIGNED)), \
+         COALESCE(SUM({} AND {} + {} < {}), 0) FROM {} WHERE status = 'queued'",
         &now,
         queued_since(&schema),
         HAS_REQUEST,

@@ -1,14 +1,16 @@
-//! Sweep: queued runs that no wake-up is left for, since it was lost in a crash, a deploy or on a full disk (rule 13).
+//! Sweep: queued runs that no wake-up is left for, since it was lost in a crash, a deploy or on a
+//! full disk (rule 13).
 //!
-//! Candidates are listed by a plain, bounded read over (status, crdate) outside any transaction. Then, in chunks, they are locked
-//! by primary key (rows that another sweep or a claim holds are passed over) and marked by one write of `tstamp`, so that no
-//! other sweep returns them within the time; the messages are written in the same transaction. Guard: the run's uid, `queued`,
-//! and `tstamp` as it was listed.
+//! Candidates are listed by a plain, bounded read over (status, crdate) outside any transaction.
+//! Then, in chunks, they are locked by primary key (rows that another sweep or a claim holds are
+//! passed over) and marked by one write of `tstamp`, so that no other sweep returns them within the
+//! time; the messages are written in the same transaction. Guard: the run's uid, `queued`, and
+//! `tstamp` as it was listed.
 
 use std::collections::HashMap;
 
 use super::chunked::{
-    self, CallState, ChunkFailed, ChunkWork, Listings, LockWaits, Obstacle, Stage, plain_read,
+    self, CallState, ChunkFailed, ChunkWork, Listings, LockWaits, Obstacle, plain_read,
 };
 use super::confirm::{self, Write};
 use super::outbox::{self, Available, Written, has_fitting_uuid};
@@ -47,14 +49,16 @@ struct Candidate {
     crdate: i64,
 }
 
-/// Claims the waking of stranded runs, oldest first, at most `limit` of them: within the time each is returned at most once,
-/// also to several sweeps at once. With a wake-up their messages are written in the same transaction; a run whose uuid does not
-/// fit into the envelope is then left for a sweep without one.
+/// Claims the waking of stranded runs, oldest first, at most `limit` of them: within the time each
+/// is returned at most once, also to several sweeps at once. With a wake-up their messages are
+/// written in the same transaction; a run whose uuid does not fit into the envelope is then left
+/// for a sweep without one.
 ///
 /// # Errors
 ///
-/// A configuration error before anything is written; a connection or query error, after which every run is as it was. An error
-/// behind chunks that were claimed already ends the sweep with those: the caller has to notify workers of them.
+/// A configuration error before anything is written; a connection or query error, after which every
+/// run is as it was. An error behind chunks that were claimed already ends the sweep with those:
+/// the caller has to notify workers of them.
 pub async fn stranded_runs(
     session: &mut Session,
     context: Context<'_>,
@@ -177,8 +181,8 @@ impl ChunkWork for Sweep<'_> {
         let CallState { budget, waits, .. } = state;
         let mut write = ChunkWrite { sweep: self, chunk, waits, attempt: Attempt::default() };
         let outcome = confirm::write(session, budget, &mut write).await;
-        let stage = write.attempt.stage;
-        outcome.map_err(|failed| ChunkFailed { failed, stage })
+        let in_messages = write.attempt.in_messages;
+        outcome.map_err(|failed| ChunkFailed { failed, in_messages })
     }
 
     fn skip(&mut self, _: Candidate, _: Obstacle) {
@@ -202,8 +206,8 @@ struct Attempt {
     mark: i64,
     /// The messages that were written.
     written: Option<Written>,
-    /// How far it came.
-    stage: Stage,
+    /// Whether it was about to write the messages.
+    in_messages: bool,
 }
 
 impl Write for ChunkWrite<'_, '_> {
@@ -220,14 +224,13 @@ impl Write for ChunkWrite<'_, '_> {
             session.rollback().await;
             return Ok(());
         }
-        self.attempt.stage = Stage::Writing;
         let uids = self.attempt.uids();
         confirm::all_matched(self.mark(&uids).execute(session).await?, uids.len())?;
         if let Some(wake_up) = &self.sweep.request.wake_up {
-            self.attempt.stage = Stage::Messages;
+            self.attempt.in_messages = true;
             self.attempt.written =
                 outbox::insert(session, context, wake_up, &uids, Available::AtOnce).await?;
-            self.attempt.stage = Stage::Writing;
+            self.attempt.in_messages = false;
         }
         *sent = true;
         session.commit().await?;
@@ -240,12 +243,13 @@ impl Write for ChunkWrite<'_, '_> {
 
     /// Reads back, under the rows' locks, whether the marks stand, and returns the runs then.
     ///
-    /// All were marked or none, so one run that is queued as it was listed proves that none was. A mark may be another sweep's
-    /// of the same second: it proves nothing about the others.
+    /// All were marked or none, so one run that is queued as it was listed proves that none was. A
+    /// mark may be another sweep's of the same second: it proves nothing about the others.
     async fn read_back(&mut self, session: &mut Session) -> Result<Option<()>> {
         let claimed = &self.attempt.claimed;
         let read = sql!(
-            "SELECT uid, tstamp FROM {} FORCE INDEX (PRIMARY) WHERE {} AND status = 'queued' FOR UPDATE",
+            "SELECT uid, tstamp FROM {} FORCE INDEX (PRIMARY) WHERE {} AND status = 'queued' FOR \
+             UPDATE",
             self.sweep.context.table(),
             uid_in(claimed.iter().map(|candidate| candidate.uid))
         );
@@ -274,7 +278,8 @@ impl Write for ChunkWrite<'_, '_> {
 }
 
 impl ChunkWrite<'_, '_> {
-    /// Locks the chunk, and reads the mark: whatever clock counts, it is known then what the rows show afterwards.
+    /// Locks the chunk, and reads the mark: whatever clock counts, it is known then what the rows
+    /// show afterwards.
     async fn lock(&mut self, session: &mut Session) -> Result<()> {
         let locking = session.locking().await?;
         let mut uids: Vec<u64> = self.chunk.iter().map(|candidate| candidate.uid).collect();
@@ -282,8 +287,8 @@ impl ChunkWrite<'_, '_> {
         self.waits.shorten(session, locking).await?;
         session.begin().await?;
         let lock = sql!(
-            "SELECT uid, tstamp, CAST({} AS SIGNED) FROM {} FORCE INDEX (PRIMARY) WHERE {} AND status = 'queued' \
-             ORDER BY uid{}",
+            "SELECT uid, tstamp, CAST({} AS SIGNED) FROM {} FORCE INDEX (PRIMARY) \
+             WHERE {} AND status = 'queued' ORDER BY uid{}",
             self.sweep.context.literal(self.sweep.now),
             self.sweep.context.table(),
             uid_in(uids),

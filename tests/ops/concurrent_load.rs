@@ -41,12 +41,13 @@ fn mixed_load(key: bool) {
     let php_reaped = AtomicU64::new(0);
     let over = AtomicBool::new(false);
     let deadlocks_of_php = AtomicU64::new(0);
-    // PHP leaves the choice of the key to the server, which may take the additional one: against the order of everybody else's
-    // locks. PHP then tries again; the product must not need to say anything.
+    // PHP leaves the choice of the key to the server, which may take one on the status, against the
+    // order of all other locks (see `p06_php_by_a_status_key_meets_a_deadlock`). PHP then tries
+    // again; the product reports nothing of it.
     let in_php = |work: &mut dyn FnMut() -> Result<Done, Error>| loop {
         match work() {
             Ok(done) => return done.affected,
-            Err(error) if key && refused_with(&error, 1213) => {
+            Err(error) if refused_with(&error, 1213) => {
                 deadlocks_of_php.fetch_add(1, Ordering::Relaxed);
             }
             Err(error) => panic!("PHP meets {error}"),
@@ -62,7 +63,8 @@ fn mixed_load(key: bool) {
             let (tally, uids, in_php) = (&tally, &uids, &in_php);
             workers.push(scope.spawn(move || {
                 let owner = format!("worker:{number}");
-                // Every second worker is one of PHP. A PHP worker's clock ticks, so its renewals change something.
+                // Every second worker is one of PHP. A PHP worker's clock ticks, so its renewals
+                // change something.
                 let php = number % 2 == 1;
                 let mut round = number;
                 let mut tick = 0_i64;
@@ -183,9 +185,91 @@ fn mixed_load(key: bool) {
         database.client().number("SELECT COUNT(*) FROM tx_nrllm_agentrun WHERE status <> 'queued'"),
         0
     );
-    if server.is_mariadb() && !key {
-        assert_eq!(server.global_status("Innodb_deadlocks"), 0, "{}", server.log());
+    if server.is_mariadb() {
+        let log = server.log();
+        let deadlocks = deadlocks(&log);
+        assert_eq!(server.global_status("Innodb_deadlocks"), deadlocks.len() as u64, "{log}");
+        // The product's own statements never meet each other so: in each there is one of PHP.
+        assert!(
+            deadlocks.iter().all(|deadlock| deadlock.iter().any(|sql| is_of_php(sql))),
+            "{log}"
+        );
     }
+}
+
+/// The statements of each deadlock in a server's log.
+fn deadlocks(log: &str) -> Vec<Vec<&str>> {
+    let mut deadlocks: Vec<Vec<&str>> = Vec::new();
+    for line in log.lines() {
+        if line.contains("Transactions deadlock detected") {
+            deadlocks.push(Vec::new());
+        } else if ["UPDATE ", "SELECT ", "INSERT ", "COMMIT"]
+            .iter()
+            .any(|verb| line.starts_with(verb))
+            && let Some(statements) = deadlocks.last_mut()
+        {
+            statements.push(line);
+        }
+    }
+    deadlocks
+}
+
+/// Every statement of the product that locks goes by primary key and says so, or inserts.
+fn is_of_php(sql: &str) -> bool {
+    sql.starts_with("UPDATE ") && !sql.contains("FORCE INDEX (PRIMARY)")
+}
+
+#[test]
+fn p06_php_by_a_status_key_meets_a_deadlock() {
+    let server = Server::start(&["--innodb-print-all-deadlocks=ON"]);
+    let mut database = Database::on(&server, &Shape::default());
+    // Where at most one run has the status, MariaDB takes the key on (status, crdate) for PHP's
+    // claim, which names none.
+    database.insert_all(&vec![Run::running("w", 4_000_000_000); 60]);
+    if server.is_mariadb() {
+        let claim = "EXPLAIN UPDATE tx_nrllm_agentrun SET status = 'running' WHERE uid = 5 AND \
+                     status = 'queued'";
+        let plan = database.client().maps(claim).remove(0);
+        assert_eq!(plan["key"].as_deref(), Some(&b"status_lookup"[..]), "{plan:?}");
+    }
+    let uid = database.insert(&Run::queued());
+    // A claim of the product between its two locks: that of the row, and that of the key's entry.
+    let mut product = database.connect();
+    product.run("START TRANSACTION");
+    product.rows(&format!(
+        "SELECT uid FROM tx_nrllm_agentrun FORCE INDEX (PRIMARY) WHERE uid = {uid} FOR UPDATE"
+    ));
+    let mut php_worker = LegacyPhpWorker::of(&database);
+    let (in_php, in_product) = std::thread::scope(|scope| {
+        let claim = "UPDATE tx_nrllm_agentrun FORCE INDEX (status_lookup) SET status = 'running', \
+                     claimed_by = 'php' WHERE uid = ? AND status = 'queued'";
+        let claiming = scope.spawn(move || php_worker.client.try_exec(claim, (uid,)));
+        // PHP has locked the key's entry, and waits for the row.
+        while server.global_status("Innodb_row_lock_current_waits") == 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let in_product = product.try_run(&format!(
+            "UPDATE tx_nrllm_agentrun FORCE INDEX (PRIMARY) SET status = 'running', claimed_by = \
+             'product' \
+             WHERE uid = {uid} AND status = 'queued'"
+        ));
+        let _ = product.try_run("COMMIT");
+        (claiming.join().unwrap(), in_product)
+    });
+    // One of the two is the server's victim, and the other one has the run.
+    let victims: Vec<&Error> =
+        [&in_php, &in_product].into_iter().filter_map(|r| r.as_ref().err()).collect();
+    assert!(victims.len() == 1 && refused_with(victims[0], 1213), "{in_php:?}, {in_product:?}");
+    let owner = database.get(uid, "claimed_by");
+    assert_eq!(owner == "php", in_php.is_ok());
+    if server.is_mariadb() {
+        let log = server.log();
+        let deadlocks = deadlocks(&log);
+        assert!(deadlocks.len() == 1 && deadlocks[0].len() == 2, "{log}");
+        assert_eq!(deadlocks[0].iter().filter(|sql| is_of_php(sql)).count(), 1, "{log}");
+    }
+    // The product repeats a claim that is the victim, and then finds that another worker has it.
+    assert!(!Harness::on(&database).claim_queued(uid, "worker:1", 4_000_000_000).unwrap());
 }
 
 #[test]

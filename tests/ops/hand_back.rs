@@ -89,7 +89,8 @@ fn p37_handed_back_run_is_due_at_once_and_notified_at_once() {
             let mut harness = Harness::with(&database, options);
             assert!(harness.hand_back(uid, OWNER, Some(&template())).unwrap());
             assert_eq!(due_uids(&mut harness, None), [uid as u64], "{clock:?}, {requeues}");
-            let sql = "SELECT TIMESTAMPDIFF(SECOND, created_at, available_at) FROM sys_messenger_messages";
+            let sql = "SELECT TIMESTAMPDIFF(SECOND, created_at, available_at) FROM \
+                       sys_messenger_messages";
             assert_eq!(database.client().number(sql), 0, "available at once");
         }
     }

@@ -1,5 +1,5 @@
-//! What keeps a chunk of a reap or of a sweep from being handled (rules 8, 9 and 30): a locked table,
-//! a statement that runs into its time limit, a transaction that is too large for a cluster.
+//! What keeps a chunk of a reap or of a sweep from being handled (rules 8, 9 and 30): a locked
+//! table, a statement that runs into its time limit, a transaction that is too large for a cluster.
 
 use nrllm_runtime::error::{Kind, Result, code};
 use nrllm_runtime::ops::reap::Report;

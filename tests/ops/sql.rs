@@ -1,10 +1,12 @@
-//! The finished SQL of every operation, as it goes over the wire: one snapshot per operation in `tests/sql/`.
+//! The finished SQL of every operation, as it goes over the wire: one snapshot per operation in
+//! `tests/sql/`.
 //!
-//! Every scenario runs against a real server through the recording proxy, for both clocks and for every kind of server. The proxy
-//! replaces the server's answer about its variables, so that the session takes it for another kind. Cases with equal statements are
-//! listed together.
+//! Every scenario runs against a real server through the recording proxy, for both clocks and for
+//! every kind of server. The proxy replaces the server's answer about its variables, so that the
+//! session takes it for another kind. Cases with equal statements are listed together.
 //!
-//! To accept a change, run `INSTA_UPDATE=always cargo test --no-default-features --test ops sql::` and read the diff.
+//! To accept a change, run `INSTA_UPDATE=always cargo test --no-default-features --test ops sql::`
+//! and read the diff.
 
 use std::path::Path;
 
@@ -209,7 +211,8 @@ fn title(cases: &[(Clock, &str)]) -> String {
     title
 }
 
-/// A proxy whose server seems to have these variables. It understands what only the pretended one does.
+/// A proxy whose server seems to have these variables. It understands what only the pretended one
+/// does.
 pub fn pretending(database: &Database, variables: &[(&str, &str)]) -> Proxy {
     let proxy = Proxy::start(database.endpoint());
     let rows: Vec<String> = variables

@@ -1,5 +1,5 @@
-//! One chunk of a reap: locked, decided, written and committed in one transaction, and read back where the commit's reply is
-//! lost.
+//! One chunk of a reap: locked, decided, written and committed in one transaction, and read back
+//! where the commit's reply is lost.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::db::server::Locking;
 use crate::domain::decision::Decision;
 use crate::domain::status::{Reason, Status};
 use crate::error::Result;
-use crate::ops::chunked::{CallState, ChunkFailed, ChunkWork, LockWaits, Obstacle, Stage};
+use crate::ops::chunked::{CallState, ChunkFailed, ChunkWork, LockWaits, Obstacle};
 use crate::ops::confirm::{self, Write};
 use crate::ops::outbox::{self, Available, Written};
 use crate::ops::sql::{self, HAS_REQUEST, Sql, settle, sql, uid_in, update};
@@ -32,12 +32,12 @@ impl ChunkWork for Reaper<'_> {
         let CallState { budget, waits, .. } = state;
         let mut write = ChunkWrite { reaper: self, chunk, waits, attempt: Attempt::default() };
         let outcome = confirm::write(session, budget, &mut write).await;
-        let stage = write.attempt.stage;
+        let in_messages = write.attempt.in_messages;
         outcome.map_err(|failed| {
             if failed.unknown {
                 self.unknown = chunk.to_vec();
             }
-            ChunkFailed { failed, stage }
+            ChunkFailed { failed, in_messages }
         })
     }
 
@@ -67,8 +67,8 @@ struct Attempt {
     unwakeable: Vec<Candidate>,
     /// The messages that were written.
     written: Option<Written>,
-    /// How far it came.
-    stage: Stage,
+    /// Whether it was about to write the messages.
+    in_messages: bool,
 }
 
 /// The uids of a chunk by decision, each list sorted.
@@ -93,7 +93,6 @@ impl Write for ChunkWrite<'_, '_> {
         self.waits.shorten(session, locking).await?;
         session.begin().await?;
         self.lock_and_decide(session, locking).await?;
-        self.attempt.stage = Stage::Writing;
         let uids = self.attempt.by_decision();
         if !uids.requeue.is_empty() {
             let write = self.reaper.requeue(&schema, &uids.requeue);
@@ -104,10 +103,10 @@ impl Write for ChunkWrite<'_, '_> {
             confirm::all_matched(self.reaper.dead_letter(&uids).execute(session).await?, ended)?;
         }
         if let Some(wake_up) = &self.reaper.request.wake_up {
-            self.attempt.stage = Stage::Messages;
+            self.attempt.in_messages = true;
             self.attempt.written =
                 outbox::insert(session, context, wake_up, &uids.requeue, Available::AtOnce).await?;
-            self.attempt.stage = Stage::Writing;
+            self.attempt.in_messages = false;
         }
         *sent = !self.attempt.planned.is_empty();
         session.commit().await?;
@@ -118,12 +117,14 @@ impl Write for ChunkWrite<'_, '_> {
 
     /// Reads back, under the rows' locks, whether the chunk stands, and reports it then.
     ///
-    /// It was written as a whole or not at all, so one run without its effect proves that it was not: the counter never goes
-    /// back, and what has failed stays failed. A run with it may be another reaper's work, and proves nothing about the others.
+    /// It was written as a whole or not at all, so one run without its effect proves that it was
+    /// not: the counter never goes back, and what has failed stays failed. A run with it may be
+    /// another reaper's work, and proves nothing about the others.
     async fn read_back(&mut self, session: &mut Session) -> Result<Option<()>> {
         let planned = &self.attempt.planned;
         let read = sql!(
-            "SELECT uid, status, requeue_count, termination_reason FROM {} FORCE INDEX (PRIMARY) WHERE {} FOR UPDATE",
+            "SELECT uid, status, requeue_count, termination_reason FROM {} FORCE INDEX (PRIMARY) \
+             WHERE {} FOR UPDATE",
             self.reaper.context.table(),
             uid_in(planned.iter().map(|(candidate, _)| candidate.uid))
         );
@@ -150,8 +151,9 @@ impl Write for ChunkWrite<'_, '_> {
         if without_effect || rows.is_empty() {
             return Ok(None);
         }
-        // Where no message stands, a consumer has taken it, or another transaction requeued the run in between. A run that is
-        // still queued is then reported as not woken up: a duplicate wake-up is harmless, a missing one is not.
+        // Where no message stands, a consumer has taken it, or another transaction requeued the run
+        // in between. A run that is still queued is then reported as not woken up: a duplicate
+        // wake-up is harmless, a missing one is not.
         let queued: HashSet<u64> = rows
             .iter()
             .filter(|(_, (status, ..))| *status == Some(Status::Queued))
@@ -172,7 +174,8 @@ impl ChunkWrite<'_, '_> {
         let mut uids: Vec<u64> = self.chunk.iter().map(|candidate| candidate.uid).collect();
         uids.sort_unstable();
         let lock = sql!(
-            "SELECT uid, uuid, claimed_by, lease_expires, requeue_count, pending_effect, {} FROM {} \
+            "SELECT uid, uuid, claimed_by, lease_expires, requeue_count, pending_effect, {} FROM \
+             {} \
              FORCE INDEX (PRIMARY) WHERE {} AND {} ORDER BY uid{}",
             HAS_REQUEST,
             self.reaper.context.table(),

@@ -1,4 +1,5 @@
-//! The listing of stale runs: a plain read outside any transaction, without the payloads (rules 6 and 11).
+//! The listing of stale runs: a plain read outside any transaction, without the payloads (rules 6
+//! and 11).
 
 use mysql_async::Row;
 
@@ -10,8 +11,8 @@ use crate::ops::chunked::plain_read;
 use crate::ops::sql::{HAS_REQUEST, IN_LIST, Sql, number, sql, uid_in};
 
 impl Reaper<'_> {
-    /// Lists at most `wanted` candidates behind `after` (lease, uid), oldest lease first, then by uid. Also returns whether there
-    /// are more.
+    /// Lists at most `wanted` candidates behind `after` (lease, uid), oldest lease first, then by
+    /// uid. Also returns whether there are more.
     pub(super) async fn list(
         &self,
         session: &mut Session,

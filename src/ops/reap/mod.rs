@@ -1,8 +1,10 @@
-//! Reap: stale runs are taken back, requeued or dead-lettered, without ever blocking a live worker (rules 6 to 12).
+//! Reap: stale runs are taken back, requeued or dead-lettered, without ever blocking a live worker
+//! (rules 6 to 12).
 //!
-//! Candidates are listed by a plain read outside any transaction and without payloads ([`listing`]). Then, in chunks and under
-//! READ COMMITTED, they are locked by primary key with the guard repeated (locked rows are passed over) and written by primary
-//! key with the guard repeated again ([`chunk`]). Guard: the run's uid, and stale.
+//! Candidates are listed by a plain read outside any transaction and without payloads
+//! ([`listing`]). Then, in chunks and under READ COMMITTED, they are locked by primary key with the
+//! guard repeated (locked rows are passed over) and written by primary key with the guard repeated
+//! again ([`chunk`]). Guard: the run's uid, and stale.
 
 mod chunk;
 mod listing;
@@ -40,12 +42,14 @@ struct Judged {
 
 /// Handles stale runs, those whose lease expired longest ago first, at most `limit` of them.
 ///
-/// One run that is locked, contended or renewed stops no other one and does not use up the limit (rule 8).
+/// One run that is locked, contended or renewed stops no other one and does not use up the limit
+/// (rule 8).
 ///
 /// # Errors
 ///
-/// A configuration error before anything is written; a connection or query error, after which every run is as it was. An error
-/// behind chunks that were handled already ends the reap with a report of those, which says that there is more.
+/// A configuration error before anything is written; a connection or query error, after which every
+/// run is as it was. An error behind chunks that were handled already ends the reap with a report
+/// of those, which says that there is more.
 pub async fn reap(
     session: &mut Session,
     context: Context<'_>,
@@ -66,7 +70,8 @@ pub async fn reap(
         let outcome = reaper.run(session, &mut state).await;
         state.waits.restore(session).await;
         match outcome {
-            // Requeued runs must be reported, otherwise no worker is notified. The next call meets the error first.
+            // Requeued runs must be reported, otherwise no worker is notified. The next call meets
+            // the error first.
             Err(_) if !request.dry_run && reaper.report.handled() > 0 => {
                 reaper.report.has_more = true;
                 for candidate in std::mem::take(&mut reaper.unknown) {
@@ -173,13 +178,14 @@ impl Reaper<'_> {
         }
     }
 
-    /// Returns whether the run would be requeued without the message that was asked for. It is then left as it is: neither a
-    /// corrupt message nor a requeue of which no worker is notified.
+    /// Returns whether the run would be requeued without the message that was asked for. It is then
+    /// left as it is: neither a corrupt message nor a requeue of which no worker is notified.
     fn is_unwakeable(&self, candidate: &Candidate, decision: Decision) -> bool {
         decision == Decision::Requeue && self.request.wake_up.is_some() && !fits(&candidate.uuid)
     }
 
-    /// Reports why candidates were not among the locked rows: those that are still stale are locked by another transaction.
+    /// Reports why candidates were not among the locked rows: those that are still stale are locked
+    /// by another transaction.
     async fn explain_missed(&mut self, session: &mut Session) -> Result<()> {
         let missed = std::mem::take(&mut self.missed);
         for part in missed.chunks(IN_LIST) {

@@ -12,14 +12,15 @@ pub enum Skip {
     Contended,
     /// The caller excepted it.
     Excepted,
-    /// Its uuid cannot take the placeholder's place in the message that was to be written with its requeue.
+    /// Its uuid cannot take the placeholder's place in the message that was to be written with its
+    /// requeue.
     Unwakeable,
     /// A statement for this run alone ran into its time limit.
     TimedOut,
     /// A Galera node refuses the transaction for this run alone as too large.
     TooLarge,
-    /// The connection was lost at the commit, and the row could not be read back: it may have been handled, and if so with its
-    /// wake-up.
+    /// The connection was lost at the commit, and the row could not be read back: it may have been
+    /// handled, and if so with its wake-up.
     Unknown,
 }
 

@@ -8,7 +8,8 @@ use super::fragment::{Sql, bind, number, sql};
 use crate::config::options::{Clock, Options, TableName};
 use crate::domain::validate::MAX_U32;
 
-/// The database's clock in seconds, moved by a placeholder or a number and kept in the range of the columns.
+/// The database's clock in seconds, moved by a placeholder or a number and kept in the range of the
+/// columns.
 macro_rules! database_clock {
     ($moved_by:literal) => {
         concat!(
@@ -49,8 +50,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The value of [`Context::placeholder`] for an absolute time of the caller: the time itself, or its distance to the
-    /// caller's time, so that the database's clock decides.
+    /// The value of [`Context::placeholder`] for an absolute time of the caller: the time itself,
+    /// or its distance to the caller's time, so that the database's clock decides.
     pub(in crate::ops) const fn at(&self, absolute: i64) -> i64 {
         match self.options.clock {
             Clock::Caller => absolute,
@@ -68,8 +69,8 @@ impl<'a> Context<'a> {
         self.bound(self.time)
     }
 
-    /// An absolute time of the caller by whichever clock is ahead, the caller's or the database's. What this bounds is not moved by
-    /// one of them that is behind.
+    /// An absolute time of the caller by whichever clock is ahead, the caller's or the database's.
+    /// What this bounds is not moved by one of them that is behind.
     pub(in crate::ops) fn bound_by_the_later_clock(&self, absolute: i64) -> Sql {
         let distance = absolute.saturating_sub(self.time);
         sql!("GREATEST({}, UNIX_TIMESTAMP() + {})", bind(absolute), bind(distance))
@@ -89,7 +90,8 @@ impl<'a> Context<'a> {
         self.literal(self.time)
     }
 
-    /// Returns whether the row holds exactly the lease that was written. Under the database's clock it is not known beforehand.
+    /// Returns whether the row holds exactly the lease that was written. Under the database's clock
+    /// it is not known beforehand.
     pub(in crate::ops) const fn lease_is_exact(&self) -> bool {
         matches!(self.options.clock, Clock::Caller)
     }

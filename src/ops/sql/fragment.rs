@@ -10,8 +10,9 @@ use crate::error::Result;
 
 /// A piece of SQL with the values of its placeholders, in their order.
 ///
-/// The text is made of string literals, checked table names and numbers. Everything else is a bound value, so no text from outside
-/// reaches the parser of the server (rule 22). [`sql!`] puts pieces together: a placeholder and its value cannot come apart.
+/// The text is made of string literals, checked table names and numbers. Everything else is a bound
+/// value, so no text from outside reaches the parser of the server (rule 22). [`sql!`] puts pieces
+/// together: a placeholder and its value cannot come apart.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::ops) struct Sql {
     text: Cow<'static, str>,
@@ -140,7 +141,8 @@ pub(in crate::ops) const fn places(template: &str) -> usize {
     count
 }
 
-/// Puts pieces of SQL into a template, one for each `{}`. A wrong number of pieces does not compile.
+/// Puts pieces of SQL into a template, one for each `{}`. A wrong number of pieces does not
+/// compile.
 macro_rules! sql {
     ($template:literal $(, $part:expr)* $(,)?) => {{
         const _: () = assert!(

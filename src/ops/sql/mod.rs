@@ -1,7 +1,7 @@
 //! Every predicate and assignment of the protocol, once, and the columns that they need.
 //!
-//! Predicates are conditions over a row of the run table, assignments are lists for `SET`. An operation combines them into its
-//! statement; `tests/sql/` shows the result.
+//! Predicates are conditions over a row of the run table, assignments are lists for `SET`. An
+//! operation combines them into its statement; `tests/sql/` shows the result.
 
 mod clock;
 mod fragment;
@@ -62,7 +62,8 @@ macro_rules! has_request {
 
 // Predicates
 
-/// The owner, byte by byte, whatever collation and character set the column has (rule 3). One placeholder.
+/// The owner, byte by byte, whatever collation and character set the column has (rule 3). One
+/// placeholder.
 pub(super) const OWNED_BY: &str = owned_by!();
 
 /// Running under the owner. One placeholder.
@@ -71,7 +72,8 @@ pub(super) const HELD_BY: &str = concat!("status = 'running' AND ", owned_by!())
 /// Not ended. A terminal status never leaves.
 pub(super) const NOT_TERMINAL: &str = "status NOT IN ('completed', 'failed', 'cancelled')";
 
-/// A stored request that a worker could run. The payload's length is read, the payload itself is never loaded (rule 11).
+/// A stored request that a worker could run. The payload's length is read, the payload itself is
+/// never loaded (rule 11).
 pub(super) const HAS_REQUEST: &str = has_request!("queued_request");
 
 /// The owner, byte by byte.
@@ -95,7 +97,8 @@ pub(super) fn queued_by(requeue_count: u32) -> Sql {
     sql!("status = 'queued' AND requeue_count = {} AND OCTET_LENGTH(claimed_by) = 0", count)
 }
 
-/// The uuid, byte by byte. The plain comparison finds the rows by their key, the other one makes it exact.
+/// The uuid, byte by byte. The plain comparison finds the rows by their key, the other one makes it
+/// exact.
 pub(super) fn uuid_is(uuid: &str) -> Sql {
     sql!(
         "uuid = {} AND CAST(CONVERT(uuid USING utf8mb4) AS BINARY) = CAST({} AS BINARY)",
@@ -116,7 +119,8 @@ pub(super) fn renewal(lease_expires: Sql, now: Sql) -> Sql {
     sql!("lease_expires = {}, tstamp = {}", lease_expires, now)
 }
 
-/// Back on the queue, with one requeue more. `SET` is evaluated left to right, so nothing behind the counter reads it (rule 10).
+/// Back on the queue, with one requeue more. `SET` is evaluated left to right, so nothing behind
+/// the counter reads it (rule 10).
 pub(super) fn requeue(schema: &TableSchema, now: Sql) -> Sql {
     requeue_since(schema, &now, &now)
 }
@@ -126,8 +130,8 @@ pub(super) fn requeue_since(schema: &TableSchema, now: &Sql, queued_at: &Sql) ->
     sql!("{}, requeue_count = requeue_count + 1", back_on_queue(schema, now, queued_at))
 }
 
-/// Back on the queue with the counter unchanged: no owner, no lease, no fence. `queued_at` is the time from which the backoff
-/// counts, where that column exists.
+/// Back on the queue with the counter unchanged: no owner, no lease, no fence. `queued_at` is the
+/// time from which the backoff counts, where that column exists.
 pub(super) fn back_on_queue(schema: &TableSchema, now: &Sql, queued_at: &Sql) -> Sql {
     let queued_at =
         if schema.has("queued_at") { sql!(", queued_at = {}", queued_at) } else { Sql::from("") };
@@ -147,10 +151,11 @@ pub(super) fn settle(status: Status, reason: Sql, error_class: Sql, now: Sql) ->
     settle_with(status, reason, error_class, "", now)
 }
 
-/// The end of a run whose attempt failed: as [`settle`], and nothing is left of what it had counted.
+/// The end of a run whose attempt failed: as [`settle`], and nothing is left of what it had
+/// counted.
 pub(super) fn settle_without_totals(reason: Sql, error_class: Sql, now: Sql) -> Sql {
-    let totals = "iterations = 0, truncated = 0, total_prompt_tokens = 0, total_completion_tokens = 0, \
-                  total_tokens = 0, estimated_cost = 0, ";
+    let totals = "iterations = 0, truncated = 0, total_prompt_tokens = 0, \
+                  total_completion_tokens = 0, total_tokens = 0, estimated_cost = 0, ";
     settle_with(Status::Failed, reason, error_class, totals, now)
 }
 
@@ -162,7 +167,8 @@ fn settle_with(
     now: Sql,
 ) -> Sql {
     sql!(
-        "status = '{}', termination_reason = {}, error_class = {}, {}{}, finished_at = {}, tstamp = {}",
+        "status = '{}', termination_reason = {}, error_class = {}, {}{}, finished_at = {}, tstamp \
+         = {}",
         status.as_str(),
         reason,
         error_class,
@@ -193,7 +199,8 @@ pub(super) fn update_held(context: Context<'_>, assignments: Sql, holder: Holder
 
 // When a queued run is due
 
-/// A run's uuid in the character set of the connection: what is read, hashed and written is the same text.
+/// A run's uuid in the character set of the connection: what is read, hashed and written is the
+/// same text.
 pub(super) const UUID: &str = "CONVERT(uuid USING utf8mb4)";
 
 /// Since when a run has been queued: the column of later releases where its value is known.
@@ -201,26 +208,30 @@ pub(super) fn queued_since(schema: &TableSchema) -> &'static str {
     if schema.has("queued_at") { "IF(queued_at > 0, queued_at, tstamp)" } else { "tstamp" }
 }
 
-/// When a queued run was last written to: by its requeue, or by the sweep that notified a worker of it.
+/// When a queued run was last written to: by its requeue, or by the sweep that notified a worker of
+/// it.
 pub(super) fn last_touched(schema: &TableSchema) -> &'static str {
     if schema.has("queued_at") { "GREATEST(tstamp, queued_at)" } else { "tstamp" }
 }
 
-/// For how many seconds a run has been queued at `now`; 0 where the clock that wrote the row is ahead.
+/// For how many seconds a run has been queued at `now`; 0 where the clock that wrote the row is
+/// ahead.
 pub(super) fn queued_seconds(schema: &TableSchema, now: &Sql) -> Sql {
     sql!("GREATEST(0, CAST({} AS SIGNED) - CAST({} AS SIGNED))", now, queued_since(schema))
 }
 
-/// The unix time, in seconds with a fraction, from which a queued run may be executed: `since` plus the backoff of
-/// `requeue_count - 1` with jitter. A run that was never requeued is due at once.
+/// The unix time, in seconds with a fraction, from which a queued run may be executed: `since` plus
+/// the backoff of `requeue_count - 1` with jitter. A run that was never requeued is due at once.
 pub(super) fn due(context: &Context<'_>, since: &'static str) -> Sql {
     sql!("({} + IF(requeue_count = 0, 0, {} / 1000))", since, backoff(context))
 }
 
-/// The backoff of a requeued run in milliseconds, computed by the server as [`crate::domain::backoff`] computes it.
+/// The backoff of a requeued run in milliseconds, computed by the server as
+/// [`crate::domain::backoff`] computes it.
 fn backoff(context: &Context<'_>) -> Sql {
     let backoff = context.options.backoff;
-    // Beyond 2^40 any base of a millisecond or more is over every cap. The column is unsigned: 0 - 1 would be an error.
+    // Beyond 2^40 any base of a millisecond or more is over every cap. The column is unsigned: 0 -
+    // 1 would be an error.
     let plain = sql!(
         "LEAST({}, {} * POW(2, LEAST(GREATEST(requeue_count, 1) - 1, 40)))",
         number(backoff.cap_ms),
@@ -238,10 +249,12 @@ fn backoff(context: &Context<'_>) -> Sql {
     )
 }
 
-/// Queued runs that meet `condition`, as a derived table `q` of `columns`, joined by key to those that have a stored request.
+/// Queued runs that meet `condition`, as a derived table `q` of `columns`, joined by key to those
+/// that have a stored request.
 ///
-/// Only rows that meet the condition have their payload looked at, and the client loads no payload (rule 11): a thousand runs
-/// of a megabyte that are not due cost no more than a thousand small ones.
+/// Only rows that meet the condition have their payload looked at, and the client loads no payload
+/// (rule 11): a thousand runs of a megabyte that are not due cost no more than a thousand small
+/// ones.
 pub(super) fn queued_with_request(
     context: &Context<'_>,
     columns: Sql,
@@ -249,8 +262,9 @@ pub(super) fn queued_with_request(
     limit: u64,
 ) -> Sql {
     sql!(
-        "SELECT q.* FROM (SELECT {} FROM {} WHERE status = 'queued' AND {}) AS q STRAIGHT_JOIN {} AS payload \
-         FORCE INDEX (PRIMARY) ON payload.uid = q.uid WHERE {} ORDER BY q.crdate, q.uid LIMIT {}",
+        "SELECT q.* FROM (SELECT {} FROM {} WHERE status = 'queued' AND {}) AS q \
+         STRAIGHT_JOIN {} AS payload FORCE INDEX (PRIMARY) ON payload.uid = q.uid WHERE {} ORDER \
+         BY q.crdate, q.uid LIMIT {}",
         columns,
         context.table(),
         condition,
@@ -260,8 +274,9 @@ pub(super) fn queued_with_request(
     )
 }
 
-/// The statement of an operation on one connection, made by `make` where that connection has none yet. It depends on the table and
-/// on the clock alone. A heartbeat is then one round trip and the binding of its values.
+/// The statement of an operation on one connection, made by `make` where that connection has none
+/// yet. It depends on the table and on the clock alone. A heartbeat is then one round trip and the
+/// binding of its values.
 ///
 /// # Errors
 ///
@@ -285,8 +300,9 @@ pub(super) async fn cached(
     Ok(query)
 }
 
-/// Runs an operation that needs these columns. Where the server does not know one of them, the error names all that are missing.
-/// Nothing is asked beforehand: what the table has is what the statement finds (rule 30).
+/// Runs an operation that needs these columns. Where the server does not know one of them, the
+/// error names all that are missing. Nothing is asked beforehand: what the table has is what the
+/// statement finds (rule 30).
 ///
 /// # Errors
 ///
