@@ -8,9 +8,9 @@ declare(strict_types=1);
 error_reporting(E_ALL & ~E_DEPRECATED & ~E_USER_DEPRECATED);
 foreach ([
     'Psr/Log', 'Psr/Container', 'Symfony/Component/Console', 'Symfony/Component/Config', 'Symfony/Component/Yaml',
-        'Symfony/Component/VarExporter',
+    'Symfony/Component/VarExporter',
     'Symfony/Component/DependencyInjection', 'Symfony/Component/Messenger', 'Symfony/Component/Messenger/Bridge/Doctrine', 'Doctrine/DBAL',
-        'JsonSchema',
+    'JsonSchema',
 ] as $library) {
     $file = stream_resolve_include_path($library . '/autoload.php');
     if ($file !== false) {

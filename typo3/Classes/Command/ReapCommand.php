@@ -90,10 +90,18 @@ final class ReapCommand extends Command
             ->addOption('limit', 'l', InputOption::VALUE_REQUIRED, 'Maximum number of stale runs to handle in this run.', '50')
             ->addOption('dry-run', null, InputOption::VALUE_NONE, 'Report what would be done, and change nothing.')
             ->addOption('format', null, InputOption::VALUE_REQUIRED, 'text or json.', 'text')
-            ->addOption('wake-stranded', null, InputOption::VALUE_REQUIRED,
-                'Also notify workers of queued runs of which none was notified for so many SECONDS.')
-            ->addOption('fail-unreadable', null, InputOption::VALUE_NONE,
-                'End stale and queued runs whose stored payload cannot be decrypted; their payload is erased.')
+            ->addOption(
+                'wake-stranded',
+                null,
+                InputOption::VALUE_REQUIRED,
+                'Also notify workers of queued runs of which none was notified for so many SECONDS.',
+            )
+            ->addOption(
+                'fail-unreadable',
+                null,
+                InputOption::VALUE_NONE,
+                'End stale and queued runs whose stored payload cannot be decrypted; their payload is erased.',
+            )
             ->addOption('watch', 'w', InputOption::VALUE_NONE, 'Keep running, and act when the next lease expires.')
             ->addOption('time-limit', 't', InputOption::VALUE_REQUIRED, 'With --watch: end after so many seconds.')
             ->addOption('memory-limit', 'm', InputOption::VALUE_REQUIRED, 'With --watch: end when more memory is in use, as 128M.');
@@ -187,8 +195,10 @@ final class ReapCommand extends Command
             }
         }
         foreach ($result->woken as $entry) {
-            $messages->line(sprintf('%-13s %s  uid %d, queued for %d s', 'woken', $entry['uuid'], $entry['uid'], $entry['queuedSeconds']),
-                $verbose);
+            $messages->line(
+                sprintf('%-13s %s  uid %d, queued for %d s', 'woken', $entry['uuid'], $entry['uid'], $entry['queuedSeconds']),
+                $verbose,
+            );
         }
         foreach ($result->undispatched as $entry) {
             $messages->warning(sprintf(
@@ -255,8 +265,10 @@ final class ReapCommand extends Command
                 throw $error;
             }
             $bar?->clear();
-            $this->logger->error('The native runtime cannot connect, nr_llm\'s own reaper runs: {reason}',
-                ['reason' => $error->getMessage(), 'exception' => $error]);
+            $this->logger->error(
+                'The native runtime cannot connect, nr_llm\'s own reaper runs: {reason}',
+                ['reason' => $error->getMessage(), 'exception' => $error],
+            );
             $messages->aside('The native runtime cannot connect, nr_llm\'s own reaper runs: ' . $error->getMessage());
 
             return $this->stockTick($messages, $output, $options, $silentWhenEmpty);
@@ -277,8 +289,11 @@ final class ReapCommand extends Command
                 . 'key (nr_vault), or end them by nrllm:agent:reap --fail-unreadable.', count($result->leftAlone)));
         }
         if ($result->undispatched !== []) {
-            $messages->failureSummary(sprintf('%d wake-up(s) could not be sent: %s', count($result->undispatched),
-                $result->undispatched[0]['problem']));
+            $messages->failureSummary(sprintf(
+                '%d wake-up(s) could not be sent: %s',
+                count($result->undispatched),
+                $result->undispatched[0]['problem'],
+            ));
         }
 
         return $result->isSuccess() ? self::SUCCESS : self::FAILURE;
@@ -304,8 +319,11 @@ final class ReapCommand extends Command
             $messages->line(sprintf(' Woke %d stranded run(s).', count($result->woken)));
         }
         if ($result->undispatched !== []) {
-            $messages->failure(sprintf('%d wake-up(s) could not be sent: %s', count($result->undispatched),
-                $result->undispatched[0]['problem']));
+            $messages->failure(sprintf(
+                '%d wake-up(s) could not be sent: %s',
+                count($result->undispatched),
+                $result->undispatched[0]['problem'],
+            ));
         }
 
         return $result->isSuccess() ? $code : self::FAILURE;

@@ -7,8 +7,8 @@ namespace NrLlmRuntime\Typo3\Command;
 use NrLlmRuntime\Typo3\Console\ConsoleMessages;
 use NrLlmRuntime\Typo3\Console\Options;
 use NrLlmRuntime\Typo3\Runtime\RuntimeLocator;
-use NrLlmRuntime\Typo3\Status\InstallationCheck;
 use NrLlmRuntime\Typo3\Status\Health;
+use NrLlmRuntime\Typo3\Status\InstallationCheck;
 use NrLlmRuntime\Typo3\Status\OpenMetrics;
 use NrLlmRuntime\Typo3\Status\StatusReader;
 use Psr\Log\LoggerInterface;
@@ -91,8 +91,13 @@ final class StatusCommand extends Command
         $problems = Health::problems($status, $wait, $minimum, $checks);
         $versions = $this->installation->versions($status['server']);
         match ($format) {
-            'json' => $messages->raw(ConsoleMessages::json(self::document($status, $problems, $checks, $versions,
-                $this->locator->binding()))),
+            'json' => $messages->raw(ConsoleMessages::json(self::document(
+                $status,
+                $problems,
+                $checks,
+                $versions,
+                $this->locator->binding(),
+            ))),
             'openmetrics' => $messages->raw(OpenMetrics::render($status, $problems === [], $this->locator->binding(), $versions)),
             default => self::print($messages, $status, $problems, $checks, $versions),
         };

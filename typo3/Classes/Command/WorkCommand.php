@@ -82,8 +82,12 @@ final class WorkCommand extends Command
             ->addOption('time-limit', 't', InputOption::VALUE_REQUIRED, 'End after so many seconds (the run under way is finished first).')
             ->addOption('memory-limit', 'm', InputOption::VALUE_REQUIRED, 'End when more memory is in use after a run, as 256M.')
             ->addOption('sleep', null, InputOption::VALUE_REQUIRED, 'Seconds to wait when nothing is due.', '1')
-            ->addOption('drain', 'd', InputOption::VALUE_REQUIRED,
-                'Hand the run under way back to the queue so many SECONDS after SIGTERM or SIGINT.');
+            ->addOption(
+                'drain',
+                'd',
+                InputOption::VALUE_REQUIRED,
+                'Hand the run under way back to the queue so many SECONDS after SIGTERM or SIGINT.',
+            );
     }
 
     protected function execute(InputInterface $input, OutputInterface $output): int
@@ -133,8 +137,14 @@ final class WorkCommand extends Command
         $signals = new StopSignals();
         $signals->listen();
         try {
-            return $this->loop($messages, $signals, (int)$limit, $seconds === 0 ? PHP_FLOAT_MAX : microtime(true) + $seconds, (int)$memory,
-                (int)$sleep);
+            return $this->loop(
+                $messages,
+                $signals,
+                (int)$limit,
+                $seconds === 0 ? PHP_FLOAT_MAX : microtime(true) + $seconds,
+                (int)$memory,
+                (int)$sleep,
+            );
         } catch (\Throwable $error) {
             return $this->fails($messages, 'The worker ends: ' . $this->schema->explain($error), $error);
         } finally {
@@ -221,8 +231,10 @@ final class WorkCommand extends Command
             $result = $agents->runQueued($due['uuid']);
         } catch (\Throwable $error) {
             // nr_llm settles a run that fails; an exception that gets here is an error of nr_llm itself.
-            $this->logger->error('Agent run {run} could not be run: {reason}',
-                ['run' => $due['uid'], 'uuid' => $due['uuid'], 'reason' => $error->getMessage(), 'exception' => $error]);
+            $this->logger->error(
+                'Agent run {run} could not be run: {reason}',
+                ['run' => $due['uid'], 'uuid' => $due['uuid'], 'reason' => $error->getMessage(), 'exception' => $error],
+            );
             $messages->warning(sprintf('Run "%s" could not be run: %s', $due['uuid'], $error->getMessage()));
 
             return false;
@@ -233,8 +245,13 @@ final class WorkCommand extends Command
         if ($result === null) {
             $this->reportNotClaimed($native, $due, $messages);
         }
-        $messages->line(sprintf('%-13s %s  uid %d, waited %d s', $result === null ? 'not claimed' : 'ran', $due['uuid'], $due['uid'],
-            $due['queuedSeconds']), OutputInterface::VERBOSITY_VERBOSE);
+        $messages->line(sprintf(
+            '%-13s %s  uid %d, waited %d s',
+            $result === null ? 'not claimed' : 'ran',
+            $due['uuid'],
+            $due['uid'],
+            $due['queuedSeconds'],
+        ), OutputInterface::VERBOSITY_VERBOSE);
 
         return $result !== null;
     }
@@ -261,10 +278,17 @@ final class WorkCommand extends Command
         } elseif ($reason === '') {
             $reason = 'nr_llm did not claim it; its log says why';
         }
-        $this->logger->warning('Agent run {run} is still queued: {reason}. It is tried again in {seconds} s',
-            ['run' => $due['uid'], 'uuid' => $due['uuid'], 'reason' => $reason, 'seconds' => self::PAUSE_SECONDS]);
-        $messages->warning(sprintf('Run "%s" (uid %d) is still queued: %s. It is tried again in %d s.', $due['uuid'], $due['uid'], $reason,
-            self::PAUSE_SECONDS));
+        $this->logger->warning(
+            'Agent run {run} is still queued: {reason}. It is tried again in {seconds} s',
+            ['run' => $due['uid'], 'uuid' => $due['uuid'], 'reason' => $reason, 'seconds' => self::PAUSE_SECONDS],
+        );
+        $messages->warning(sprintf(
+            'Run "%s" (uid %d) is still queued: %s. It is tried again in %d s.',
+            $due['uuid'],
+            $due['uid'],
+            $reason,
+            self::PAUSE_SECONDS,
+        ));
     }
 
     private function fails(ConsoleMessages $messages, string $text, ?\Throwable $error = null): int

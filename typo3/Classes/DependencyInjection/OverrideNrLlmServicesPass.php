@@ -178,9 +178,11 @@ final class OverrideNrLlmServicesPass implements CompilerPassInterface
             return;
         }
         // Not schedulable: it runs until it is stopped, under supervisor or systemd.
-        $container->setDefinition(WorkCommand::class,
+        $container->setDefinition(
+            WorkCommand::class,
             $this->command(WorkCommand::class, 'nrllm:agent:work', WorkCommand::DESCRIPTION, false)
-            ->setArgument('$runtime', new ServiceClosureArgument(new Reference(self::RUNTIME))));
+            ->setArgument('$runtime', new ServiceClosureArgument(new Reference(self::RUNTIME))),
+        );
     }
 
     /**
@@ -237,8 +239,10 @@ final class OverrideNrLlmServicesPass implements CompilerPassInterface
             $type = $parameter->getType();
             if ($type instanceof \ReflectionNamedType && $type->getName() === self::BUS) {
                 $this->add($container, RetryAfterMessageBus::class)->setArgument('$bus', new Reference(self::BUS));
-                $container->getDefinition(self::RECOVERY)->setArgument('$' . $parameter->getName(),
-                    new Reference(RetryAfterMessageBus::class));
+                $container->getDefinition(self::RECOVERY)->setArgument(
+                    '$' . $parameter->getName(),
+                    new Reference(RetryAfterMessageBus::class),
+                );
             }
         }
     }

@@ -18,8 +18,10 @@ final class EndLeasesAfterMessage
     {
         $ended = $this->keeper->endAll();
         if ($ended > 0) {
-            $this->logger->notice('{count} lease(s) were still kept after a message and are no longer; the reaper takes the runs over',
-                ['count' => $ended]);
+            $this->logger->notice(
+                '{count} lease(s) were still kept after a message and are no longer; the reaper takes the runs over',
+                ['count' => $ended],
+            );
         }
     }
 }

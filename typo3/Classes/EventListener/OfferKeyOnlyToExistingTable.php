@@ -24,8 +24,10 @@ final class OfferKeyOnlyToExistingTable
             }
             $others[$key] = $sql;
             $declared = $declared || (is_string($sql)
-                && preg_match('/\bCREATE\s+TABLE\s+(IF\s+NOT\s+EXISTS\s+)?[`"]?' . ConnectionSettings::RUN_TABLE . '[`"]?\s*\(/i',
-                $sql) === 1);
+                && preg_match(
+                    '/\bCREATE\s+TABLE\s+(IF\s+NOT\s+EXISTS\s+)?[`"]?' . ConnectionSettings::RUN_TABLE . '[`"]?\s*\(/i',
+                    $sql,
+                ) === 1);
         }
         if (!$declared) {
             $event->setSqlData($others);

@@ -75,8 +75,10 @@ final class ResendMessageOfUnhandledRun
                 $error->getMessage(),
             ), 1789000001, $error);
         }
-        $this->logger->warning('Agent run {uuid} was not handled; its message was sent again with a delay of {seconds} s: {reason}',
-            $context);
+        $this->logger->warning(
+            'Agent run {uuid} was not handled; its message was sent again with a delay of {seconds} s: {reason}',
+            $context,
+        );
     }
 
     private static function runUuid(object $event): ?string

@@ -210,8 +210,12 @@ final class Reaper
             $this->logger->info('Stale agent run {run} was requeued', self::context($entry));
             if ($entry['wokenUp'] || $this->wake($runtime, $options, $entry, $result)) {
                 $result->requeued[] = $entry;
-                $this->events->dispatch(new AgentRunRequeuedEvent($entry['uid'], $entry['uuid'], AgentRunRequeuedEvent::LEASE_EXPIRED,
-                    $entry['requeueCount']));
+                $this->events->dispatch(new AgentRunRequeuedEvent(
+                    $entry['uid'],
+                    $entry['uuid'],
+                    AgentRunRequeuedEvent::LEASE_EXPIRED,
+                    $entry['requeueCount'],
+                ));
             } else {
                 // As nr_llm counts it: settled, so that no run is left of which no worker is notified.
                 $result->deadLettered[] = ['reason' => 'provider_failed'] + $entry;
@@ -273,15 +277,19 @@ final class Reaper
                     $this->wakeUps->dispatch($entry['uuid']);
                 } catch (\Throwable $error) {
                     // It stays queued, and the next sweep finds it again.
-                    $this->logger->error('The wake-up of stranded agent run {run} could not be sent: {problem}',
-                        ['run' => $entry['uid'], 'problem' => $error->getMessage()]);
+                    $this->logger->error(
+                        'The wake-up of stranded agent run {run} could not be sent: {problem}',
+                        ['run' => $entry['uid'], 'problem' => $error->getMessage()],
+                    );
                     $result->undispatched[] = ['uid' => $entry['uid'], 'uuid' => $entry['uuid'], 'settled' => false,
                         'problem' => $error->getMessage()];
                     continue;
                 }
             }
-            $this->logger->warning('A worker was notified of stranded agent run {run} after {seconds} s',
-                ['run' => $entry['uid'], 'uuid' => $entry['uuid'], 'seconds' => $entry['queuedSeconds']]);
+            $this->logger->warning(
+                'A worker was notified of stranded agent run {run} after {seconds} s',
+                ['run' => $entry['uid'], 'uuid' => $entry['uuid'], 'seconds' => $entry['queuedSeconds']],
+            );
             $result->woken[] = $entry;
         }
     }
@@ -298,8 +306,10 @@ final class Reaper
         if (!$runtime->deadLetterStale($entry['uid'], time(), 'not_retryable')) {
             return;
         }
-        $this->logger->warning('Stale agent run {run} was dead-lettered by --fail-unreadable: {problem}',
-            ['run' => $entry['uid'], 'uuid' => $entry['uuid'], 'problem' => $problem]);
+        $this->logger->warning(
+            'Stale agent run {run} was dead-lettered by --fail-unreadable: {problem}',
+            ['run' => $entry['uid'], 'uuid' => $entry['uuid'], 'problem' => $problem],
+        );
         $result->deadLettered[] = ['reason' => 'not_retryable'] + $entry;
         $result->failedUnreadable[] = ['uid' => $entry['uid'], 'uuid' => $entry['uuid'], 'problem' => $problem];
         $this->events->dispatch(new AgentRunDeadLetteredEvent($entry['uid'], $entry['uuid'], 'not_retryable'));
@@ -317,8 +327,10 @@ final class Reaper
             if (!$runtime->failUndispatched($entry['uid'], $entry['requeueCount'], new UnreadablePayloadException($entry['problem']))) {
                 continue;
             }
-            $this->logger->warning('Queued agent run {run} was ended by --fail-unreadable: {problem}',
-                ['run' => $entry['uid'], 'uuid' => $entry['uuid'], 'problem' => $entry['problem']]);
+            $this->logger->warning(
+                'Queued agent run {run} was ended by --fail-unreadable: {problem}',
+                ['run' => $entry['uid'], 'uuid' => $entry['uuid'], 'problem' => $entry['problem']],
+            );
             $result->failedUnreadable[] = ['uid' => $entry['uid'], 'uuid' => $entry['uuid'], 'problem' => $entry['problem']];
             $this->events->dispatch(new AgentRunDeadLetteredEvent($entry['uid'], $entry['uuid'], 'provider_failed'));
         }

@@ -30,8 +30,10 @@ final class LeasedAgentRunRepositoryFactory
     public function create(): object
     {
         if ($this->problem !== '') {
-            $this->locator->logOnce('The run repository is not overridden, nr_llm\'s own PHP code executes agent runs: {reason}',
-                ['reason' => $this->problem]);
+            $this->locator->logOnce(
+                'The run repository is not overridden, nr_llm\'s own PHP code executes agent runs: {reason}',
+                ['reason' => $this->problem],
+            );
 
             return $this->inner;
         }
@@ -45,14 +47,23 @@ final class LeasedAgentRunRepositoryFactory
         } catch (\Throwable $error) {
             // Settings that the runtime refuses, such as TLS in the other driver's spelling. The commands fail and report it; a worker
             // or a web request must not fail (P 38).
-            $this->locator->logOnce('The native runtime refuses the settings, nr_llm\'s own PHP code executes agent runs: {reason}',
-                ['reason' => $error->getMessage()]);
+            $this->locator->logOnce(
+                'The native runtime refuses the settings, nr_llm\'s own PHP code executes agent runs: {reason}',
+                ['reason' => $error->getMessage()],
+            );
 
             return $this->withoutRuntime($error->getMessage());
         }
 
-        return new LeasedAgentRunRepository($this->inner, $native, $this->keeper, $this->unhandled, $this->events, $this->logger,
-            $this->settings->fallback() === RuntimeSettings::FALLBACK_PHP);
+        return new LeasedAgentRunRepository(
+            $this->inner,
+            $native,
+            $this->keeper,
+            $this->unhandled,
+            $this->events,
+            $this->logger,
+            $this->settings->fallback() === RuntimeSettings::FALLBACK_PHP,
+        );
     }
 
     private function withoutRuntime(string $reason): object

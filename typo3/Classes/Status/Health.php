@@ -21,12 +21,17 @@ final class Health
             $problems[] = 'The database cannot be read: ' . $status['databaseProblem'];
         }
         if ($status['expiredLeases'] > 0) {
-            $problems[] = sprintf('%d running run(s) with an expired lease: is nrllm:agent:reap called every minute?',
-                $status['expiredLeases']);
+            $problems[] = sprintf(
+                '%d running run(s) with an expired lease: is nrllm:agent:reap called every minute?',
+                $status['expiredLeases'],
+            );
         }
         if ($status['oldestQueuedSeconds'] !== null && $status['oldestQueuedSeconds'] > $maxQueueWait) {
-            $problems[] = sprintf('The oldest queued run waits for %d s, and %d s are allowed.', $status['oldestQueuedSeconds'],
-                $maxQueueWait);
+            $problems[] = sprintf(
+                'The oldest queued run waits for %d s, and %d s are allowed.',
+                $status['oldestQueuedSeconds'],
+                $maxQueueWait,
+            );
         }
         if ($status['unknownQueueWait'] > 0) {
             $problems[] = sprintf('Of %d queued run(s) it is not known since when they wait.', $status['unknownQueueWait']);

@@ -6,9 +6,9 @@ namespace NrLlmRuntime\Typo3\Status;
 
 use NrLlmRuntime\Typo3\Command\ReapCommand;
 use NrLlmRuntime\Typo3\DependencyInjection\ContainerFacts;
-use NrLlmRuntime\Typo3\Runtime\RuntimeLocator;
 use NrLlmRuntime\Typo3\Repository\LeasedAgentRunRepository;
 use NrLlmRuntime\Typo3\Repository\LeasedAgentRunRepositoryFactory;
+use NrLlmRuntime\Typo3\Runtime\RuntimeLocator;
 use NrLlmRuntime\Typo3\Settings\ConnectionSettings;
 use NrLlmRuntime\Typo3\Settings\RuntimeSettings;
 use NrLlmRuntime\Typo3\WakeUp\Routing;
@@ -67,20 +67,27 @@ final class InstallationCheck
                 : 'The run table has no key (status, lease_expires): the reaper scans all running runs. Create it with `typo3 extension:setup` or the database analyser.');
         }
         if ($status['clockSkewMs'] !== null) {
-            $checks[] = self::clock($status['clockSkewMs'], $this->settings->clock(),
-                $this->settings->keepsLeases() ? $this->settings->leaseSeconds() : self::NR_LLM_LEASE_SECONDS);
+            $checks[] = self::clock(
+                $status['clockSkewMs'],
+                $this->settings->clock(),
+                $this->settings->keepsLeases() ? $this->settings->leaseSeconds() : self::NR_LLM_LEASE_SECONDS,
+            );
         }
         if ($status['stranded'] !== null) {
             $checks[] = self::result('stranded', $status['stranded'] === 0, $status['stranded'] === 0
                 ? 'No queued run seems to have lost its wake-up.'
-                : sprintf('%d queued run(s) seem to have lost their wake-up: call nrllm:agent:reap with --wake-stranded=600.',
-                    $status['stranded']));
+                : sprintf(
+                    '%d queued run(s) seem to have lost their wake-up: call nrllm:agent:reap with --wake-stranded=600.',
+                    $status['stranded'],
+                ));
         }
         if ($status['unleasedRunning'] !== null) {
             $checks[] = self::result('unleased', $status['unleasedRunning'] === 0, $status['unleasedRunning'] === 0
                 ? 'Every running run has a lease.'
-                : sprintf('%d running run(s) without a lease: no reaper will ever find them (runs of an older release, or given up).',
-                    $status['unleasedRunning']));
+                : sprintf(
+                    '%d running run(s) without a lease: no reaper will ever find them (runs of an older release, or given up).',
+                    $status['unleasedRunning'],
+                ));
         }
         if ($status['databaseProblem'] === '') {
             $checks[] = $status['liveWorkers'] === null
@@ -107,15 +114,20 @@ final class InstallationCheck
     public static function clock(int $skewMs, string $clock, int $leaseSeconds): array
     {
         $seconds = abs($skewMs) / 1000;
-        $text = sprintf('The clocks of this host and of the database differ by %.1f s; the clock of the %s counts.', $seconds,
-            $clock === RuntimeSettings::CLOCK_DATABASE ? 'database' : 'calling host');
+        $text = sprintf(
+            'The clocks of this host and of the database differ by %.1f s; the clock of the %s counts.',
+            $seconds,
+            $clock === RuntimeSettings::CLOCK_DATABASE ? 'database' : 'calling host',
+        );
         $third = $leaseSeconds / 3;
         if ($clock === RuntimeSettings::CLOCK_DATABASE || $seconds <= min(self::MOST_SKEW_SECONDS, $third)) {
             return self::result('clock', true, $text);
         }
         if ($seconds > $third) {
-            $text .= sprintf(' That is more than a third of the lease of %d s: a reaper whose clock is ahead takes runs away from workers that live.',
-                $leaseSeconds);
+            $text .= sprintf(
+                ' That is more than a third of the lease of %d s: a reaper whose clock is ahead takes runs away from workers that live.',
+                $leaseSeconds,
+            );
         }
 
         return self::result('clock', false, $text . ' Set the clocks (NTP), or the extension setting "clock" to "database".');
@@ -193,9 +205,14 @@ final class InstallationCheck
             return self::result('repository', false, 'nr_llm\'s run repository is not intercepted: ' . $this->facts->repositoryProblem());
         }
         if ($this->runs !== $this->ours) {
-            return self::result('repository', true,
-                sprintf('nr_llm\'s run repository is intercepted, and %s of another extension stands in front.',
-                get_debug_type($this->runs)));
+            return self::result(
+                'repository',
+                true,
+                sprintf(
+                    'nr_llm\'s run repository is intercepted, and %s of another extension stands in front.',
+                    get_debug_type($this->runs),
+                ),
+            );
         }
         try {
             // What a worker is given. The proxy cannot be asked: what is behind it does not have the type it promises.
@@ -219,8 +236,11 @@ final class InstallationCheck
     private function keeper(bool $databaseAnswers): array
     {
         if (!$this->settings->keepsLeases()) {
-            return self::result('keeper', true,
-                'Leases are renewed at step boundaries only, with nr_llm\'s own length (setting "keeper" is off).');
+            return self::result(
+                'keeper',
+                true,
+                'Leases are renewed at step boundaries only, with nr_llm\'s own length (setting "keeper" is off).',
+            );
         }
         $obstacle = match (true) {
             !$this->facts->repositoryIsIntercepted() => 'nr_llm\'s run repository is not overridden',

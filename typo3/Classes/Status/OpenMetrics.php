@@ -24,8 +24,11 @@ final class OpenMetrics
         if ($status['databaseProblem'] === '') {
             $counts = $status['counts'] + array_fill_keys(self::STATUSES, 0);
             $text .= self::family('nrllm_agent_runs', 'Agent runs by status.', self::series('status', $counts));
-            $text .= self::family('nrllm_agent_failed_runs', 'Failed agent runs by termination reason.',
-                self::series('reason', $status['deadLetters'] + array_fill_keys(self::REASONS, 0)));
+            $text .= self::family(
+                'nrllm_agent_failed_runs',
+                'Failed agent runs by termination reason.',
+                self::series('reason', $status['deadLetters'] + array_fill_keys(self::REASONS, 0)),
+            );
         }
         $single = [
             'nrllm_agent_expired_leases' => ['Running runs whose lease has expired.', $status['expiredLeases'], ''],

@@ -166,8 +166,10 @@ final class StatusReader
     private function one(string $sql, array $parameters = []): mixed
     {
         $connection = $this->connections->getConnectionForTable(ConnectionSettings::RUN_TABLE);
-        $value = $connection->executeQuery(sprintf($sql, $connection->quoteIdentifier(ConnectionSettings::RUN_TABLE)),
-            $parameters)->fetchOne();
+        $value = $connection->executeQuery(
+            sprintf($sql, $connection->quoteIdentifier(ConnectionSettings::RUN_TABLE)),
+            $parameters,
+        )->fetchOne();
 
         return $value === false ? null : $value;
     }

@@ -41,13 +41,16 @@ final class RetryAfterMessageBus implements MessageBusInterface
      */
     private function waitingTime(): int
     {
+        if (!$this->locator->isAvailable() || !method_exists(\NrLlmFailure::class, 'retryAfterSeconds')) {
+            return 0;
+        }
+        /** @var array{class?: string, function: string, args?: list<mixed>} $frame */
         foreach (debug_backtrace(0, self::FRAMES) as $frame) {
             if (($frame['class'] ?? '') !== self::RECOVERY || $frame['function'] !== 'recover') {
                 continue;
             }
             foreach ($frame['args'] ?? [] as $argument) {
-                if ($argument instanceof \Throwable && $this->locator->isAvailable()
-                    && method_exists(\NrLlmFailure::class, 'retryAfterSeconds')) {
+                if ($argument instanceof \Throwable) {
                     return min(\NrLlmRuntime::classifyFailure($argument)->retryAfterSeconds() ?? 0, self::LONGEST_SECONDS);
                 }
             }

@@ -142,8 +142,12 @@ final class WakeUps
             return sprintf('"%s" is not TYPO3\'s doctrine transport.', $names[0]);
         }
         if (!$this->connection->isRunTablesDatabase(ConnectionSettings::TRANSPORT_CONNECTION)) {
-            return sprintf('"%s" keeps its messages in the database of the connection "%s", and the run table is on "%s".', $names[0],
-                ConnectionSettings::TRANSPORT_CONNECTION, $this->connection->connectionName());
+            return sprintf(
+                '"%s" keeps its messages in the database of the connection "%s", and the run table is on "%s".',
+                $names[0],
+                ConnectionSettings::TRANSPORT_CONNECTION,
+                $this->connection->connectionName(),
+            );
         }
         if ($this->serializer === null || !class_exists(OverrideNrLlmServicesPass::MESSAGE)) {
             return 'the messenger\'s serializer or nr_llm\'s message class is not available.';
@@ -167,8 +171,14 @@ final class WakeUps
     private function makeTemplate(array $sender): ?array
     {
         $hex = bin2hex(random_bytes(16));
-        $placeholder = sprintf('%s-%s-4%s-a%s-%s', substr($hex, 0, 8), substr($hex, 8, 4), substr($hex, 13, 3), substr($hex, 17, 3),
-            substr($hex, 20));
+        $placeholder = sprintf(
+            '%s-%s-4%s-a%s-%s',
+            substr($hex, 0, 8),
+            substr($hex, 8, 4),
+            substr($hex, 13, 3),
+            substr($hex, 17, 3),
+            substr($hex, 20),
+        );
         try {
             $encoded = $this->serializer?->encode(new Envelope($this->message($placeholder)));
             $body = is_array($encoded) ? $encoded['body'] ?? null : null;

@@ -144,8 +144,10 @@ final class DrainGuard
                 $template = $this->wakeUps->template();
                 $done = $this->locator->runtime()->handBack($runUid, $owner, $template);
             } catch (\Throwable $error) {
-                $this->logger->error('Agent run {run} could not be handed back, the reaper takes it over: {reason}',
-                    ['run' => $runUid, 'owner' => $owner, 'reason' => $error->getMessage(), 'exception' => $error]);
+                $this->logger->error(
+                    'Agent run {run} could not be handed back, the reaper takes it over: {reason}',
+                    ['run' => $runUid, 'owner' => $owner, 'reason' => $error->getMessage(), 'exception' => $error],
+                );
                 $messages->failure(sprintf('Run %d could not be handed back, the reaper takes it over: %s', $runUid, $error->getMessage()));
                 $code = 1;
                 continue;

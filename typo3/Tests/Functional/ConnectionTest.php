@@ -17,8 +17,13 @@ final class ConnectionTest extends SiteTestCase
         $uid = $this->db->run();
         $plain = $this->db->connection();
         $socket = Database::environment('SOCKET');
-        $url = sprintf('pdo-mysql://%s:%s@127.0.0.1:%d/%s', rawurlencode($plain['user']), rawurlencode($plain['password']), $plain['port'],
-            $plain['dbname']);
+        $url = sprintf(
+            'pdo-mysql://%s:%s@127.0.0.1:%d/%s',
+            rawurlencode($plain['user']),
+            rawurlencode($plain['password']),
+            $plain['port'],
+            $plain['dbname'],
+        );
         $cases = [
             'mysqli, port as a number' => $plain,
             'pdo_mysql' => ['driver' => 'pdo_mysql'] + $plain,
@@ -32,7 +37,7 @@ final class ConnectionTest extends SiteTestCase
             'an empty charset' => ['charset' => ''] + $plain,
             'what is not the runtime\'s business' => $plain + [
                 'initCommands' => "SET sql_mode=''", 'wrapperClass' => 'Nobody\Knows', 'driverMiddlewares' => ['x' => []],
-                    'persistent' => true,
+                'persistent' => true,
                 'tableoptions' => ['charset' => 'utf8'], 'collate' => 'utf8_general_ci',
             ],
         ];
@@ -83,7 +88,10 @@ final class ConnectionTest extends SiteTestCase
         [$runs] = $this->repository();
         $uid = $this->db->run();
         self::assertTrue($runs->claimQueued($uid, 'worker:web-01:1', time() + 500));
-        self::assertEqualsWithDelta(500, $this->db->one("SELECT lease_expires - UNIX_TIMESTAMP() FROM tx_nrllm_agentrun WHERE uid = $uid"),
-            2);
+        self::assertEqualsWithDelta(
+            500,
+            $this->db->one("SELECT lease_expires - UNIX_TIMESTAMP() FROM tx_nrllm_agentrun WHERE uid = $uid"),
+            2,
+        );
     }
 }

@@ -70,8 +70,10 @@ final class PackageTest extends SiteTestCase
     public function testNoFileOfThePackageLoadsNrLlmOrTypo3WhenItIsRead(): void
     {
         // What would be a fatal error where nr_llm is not installed or has another shape: a class that extends or implements its classes.
-        foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator(Site::typo3Folder() . '/Classes',
-            \FilesystemIterator::SKIP_DOTS)) as $file) {
+        foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator(
+            Site::typo3Folder() . '/Classes',
+            \FilesystemIterator::SKIP_DOTS,
+        )) as $file) {
             $code = (string)file_get_contents((string)$file);
             self::assertDoesNotMatchRegularExpression('/^use Netresearch/m', $code, (string)$file);
             self::assertDoesNotMatchRegularExpression('/(extends|implements) \\\\?(Netresearch|TYPO3)/', $code, (string)$file);

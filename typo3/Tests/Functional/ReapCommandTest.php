@@ -48,8 +48,10 @@ final class ReapCommandTest extends SiteTestCase
         $this->db->stale();
         [$code, $output] = Console::call($this->command('nrllm:agent:reap'));
         self::assertSame(0, $code);
-        self::assertSame("\n [OK] Reaped 1 stale run(s): 1 requeued, 0 dead-lettered, 0 skipped (renewed or already moved on).\n\n",
-            $output);
+        self::assertSame(
+            "\n [OK] Reaped 1 stale run(s): 1 requeued, 0 dead-lettered, 0 skipped (renewed or already moved on).\n\n",
+            $output,
+        );
     }
 
     public function testStaleRunsAreDecidedAsNrLlmDecidesThem(): void
@@ -143,8 +145,10 @@ final class ReapCommandTest extends SiteTestCase
         $uid = $this->db->stale();
         [$code, $output, $errors] = $this->reap();
         self::assertSame(0, $code, $output . $errors);
-        self::assertStringContainsString('[NOTE] The transport "default" is synchronous: requeued runs execute inside the command',
-            $errors);
+        self::assertStringContainsString(
+            '[NOTE] The transport "default" is synchronous: requeued runs execute inside the command',
+            $errors,
+        );
         self::assertSame('completed', $this->db->row($uid)['status']);
         self::assertSame([$this->db->row($uid)['uuid']], AgentRuntime::$ran);
         self::assertStringContainsString('Reaped 1 stale run(s): 1 requeued', $output);
@@ -333,8 +337,10 @@ final class ReapCommandTest extends SiteTestCase
         self::assertSame(0, $code);
         self::assertStringContainsString('Reaped 2 stale run(s): 2 requeued', $output);
         // The oldest leases first.
-        self::assertSame([1, 2], array_column($this->db->all("SELECT uid FROM tx_nrllm_agentrun WHERE status = 'queued' ORDER BY uid"),
-            'uid'));
+        self::assertSame([1, 2], array_column(
+            $this->db->all("SELECT uid FROM tx_nrllm_agentrun WHERE status = 'queued' ORDER BY uid"),
+            'uid',
+        ));
     }
 
     public function testMoreRunsThanTheRuntimeHandlesAtOnce(): void
@@ -506,8 +512,11 @@ final class ReapCommandTest extends SiteTestCase
         // The documented line for cron, with its sweep.
         $stranded = $this->db->run(['tstamp' => time() - 4000]);
         $waiting = $this->db->run(['tstamp' => time() - 650, 'requeue_count' => 2]);
-        [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:reap', '--wake-stranded=600'], [],
-            false);
+        [$code, $output, $errors] = Process::run(
+            [dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:reap', '--wake-stranded=600'],
+            [],
+            false,
+        );
         self::assertSame(0, $code, $output . $errors);
         self::assertStringContainsString("original reaper, limit 50\n Woke 1 stranded run(s).\n", $output);
         self::assertSame([$this->db->row($stranded)['uuid']], $this->receive());
@@ -590,8 +599,10 @@ final class ReapCommandTest extends SiteTestCase
         self::assertSame([[$stale, $queued], 1, 0], [array_column($document['failedUnreadable'], 'uid'),
             $document['counts']['deadLettered'], $document['counts']['leftAlone']]);
         self::assertSame(['failed', 'not_retryable', ''], $this->columns($stale, 'status', 'termination_reason', 'queued_request'));
-        self::assertSame(['failed', 'provider_failed', 'NrLlmRuntime\Typo3\Reap\UnreadablePayloadException'],
-            $this->columns($queued, 'status', 'termination_reason', 'error_class'));
+        self::assertSame(
+            ['failed', 'provider_failed', 'NrLlmRuntime\Typo3\Reap\UnreadablePayloadException'],
+            $this->columns($queued, 'status', 'termination_reason', 'error_class'),
+        );
         self::assertSame('queued', $this->db->row($good)['status']);
         self::assertSame([0, ''], array_slice($this->reap([], OutputInterface::VERBOSITY_QUIET), 0, 2), 'nothing is left to report');
     }
@@ -638,10 +649,14 @@ final class ReapCommandTest extends SiteTestCase
         $dead = $this->db->stale(['requeue_count' => 3]);
         self::assertSame(0, $this->reap()[0]);
         $events = $this->site()->get(Listeners::class);
-        self::assertEquals([new AgentRunRequeuedEvent($requeued, $this->db->row($requeued)['uuid'], 'lease_expired', 1)],
-            $events->of(AgentRunRequeuedEvent::class));
-        self::assertEquals([new AgentRunDeadLetteredEvent($dead, $this->db->row($dead)['uuid'], 'retries_exhausted')],
-            $events->of(AgentRunDeadLetteredEvent::class));
+        self::assertEquals(
+            [new AgentRunRequeuedEvent($requeued, $this->db->row($requeued)['uuid'], 'lease_expired', 1)],
+            $events->of(AgentRunRequeuedEvent::class),
+        );
+        self::assertEquals(
+            [new AgentRunDeadLetteredEvent($dead, $this->db->row($dead)['uuid'], 'retries_exhausted')],
+            $events->of(AgentRunDeadLetteredEvent::class),
+        );
     }
 
     public function testAListenerThatThrowsDoesNotStopTheReaper(): void
@@ -738,8 +753,10 @@ final class ReapCommandTest extends SiteTestCase
         }
         [, $output] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:reap', '--help']);
         self::assertStringContainsString('Reclaim or dead-letter queued agent runs whose worker lease has expired.', $output);
-        self::assertMatchesRegularExpression('/-l, --limit=LIMIT +Maximum number of stale runs to handle in this run. \[default: "50"\]/',
-            $output);
+        self::assertMatchesRegularExpression(
+            '/-l, --limit=LIMIT +Maximum number of stale runs to handle in this run. \[default: "50"\]/',
+            $output,
+        );
     }
 
     /**

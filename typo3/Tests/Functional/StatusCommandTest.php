@@ -28,8 +28,10 @@ final class StatusCommandTest extends SiteTestCase
         self::assertSame([0, ''], [$code, $errors], $output);
         self::assertStringContainsString("\n running          1\n", $output);
         self::assertStringContainsString("\n live workers     not judged (nr_llm does not record them)\n", $output);
-        self::assertStringContainsString("\n ok       path: Native runtime by " . self::binding() . '. The PHP extension nrllm_runtime ',
-            $output);
+        self::assertStringContainsString(
+            "\n ok       path: Native runtime by " . self::binding() . '. The PHP extension nrllm_runtime ',
+            $output,
+        );
         self::assertStringContainsString("\n ok       command: nrllm:agent:reap is this package's.\n", $output);
         self::assertStringContainsString("\n ok       routing: The message of queued runs goes to \"doctrine\".\n", $output);
         self::assertStringContainsString("\n ok       wake-ups: Wake-ups of the transport \"doctrine\" are written in the requeue's own transaction.\n", $output);
@@ -125,9 +127,11 @@ final class StatusCommandTest extends SiteTestCase
             $document = Schema::check('status', $output);
             self::assertSame(['queued', 'running', 'dead_lettered', 'expired_leases', 'oldest_queue_wait_seconds', 'unknown_queue_wait',
                 'live_workers', 'healthy'], array_slice(array_keys($document), 0, 8));
-            self::assertSame([1, 1, 1, 1, 0, null, false],
+            self::assertSame(
+                [1, 1, 1, 1, 0, null, false],
                 [$document['queued'], $document['running'], $document['dead_lettered'], $document['expired_leases'],
-                $document['unknown_queue_wait'], $document['live_workers'], $document['healthy']]);
+                    $document['unknown_queue_wait'], $document['live_workers'], $document['healthy']],
+            );
             self::assertEqualsWithDelta(30, $document['oldest_queue_wait_seconds'], 3);
             self::assertSame(self::binding(), $document['path']);
             self::assertSame(\NrLlmRuntime::VERSION, $document['versions']['runtime']);
@@ -157,8 +161,10 @@ final class StatusCommandTest extends SiteTestCase
         self::assertStringContainsString('executes at once in the process that queues it', $checks['routing']['text']);
         self::assertSame('warning', $checks['unleased']['level']);
         self::assertSame('error', $checks['settings']['level']);
-        self::assertStringStartsWith('The extension setting leaseSeconds must be a whole number from 2 to 86400, not "1"; 60 is used instead.',
-            $checks['settings']['text']);
+        self::assertStringStartsWith(
+            'The extension setting leaseSeconds must be a whole number from 2 to 86400, not "1"; 60 is used instead.',
+            $checks['settings']['text'],
+        );
         self::assertStringContainsString('set sql_mode', $checks['init-commands']['text']);
 
         $this->db->configure([], ['*' => 'default']);
@@ -185,8 +191,10 @@ final class StatusCommandTest extends SiteTestCase
         });
         $checks = $this->checks(false);
         self::assertSame('warning', $checks['command']['level']);
-        self::assertStringContainsString('Netresearch\NrLlm\Command\ReapStaleAgentRunsCommand: another extension has taken it',
-            $checks['command']['text']);
+        self::assertStringContainsString(
+            'Netresearch\NrLlm\Command\ReapStaleAgentRunsCommand: another extension has taken it',
+            $checks['command']['text'],
+        );
     }
 
     public function testWithoutTheRuntimeTheStatusStillTells(): void
@@ -230,8 +238,10 @@ final class StatusCommandTest extends SiteTestCase
                 json_encode($options),
             );
         }
-        self::assertSame([2, "\n [ERROR] The --format option must be text, json or openmetrics.\n\n", ''],
-            $this->ask(['--format' => 'xml']));
+        self::assertSame(
+            [2, "\n [ERROR] The --format option must be text, json or openmetrics.\n\n", ''],
+            $this->ask(['--format' => 'xml']),
+        );
     }
 
     public function testADatabaseThatCannotBeReadIsToldToPeopleAndToPrograms(): void
@@ -263,9 +273,11 @@ final class StatusCommandTest extends SiteTestCase
         $this->db->pdo->exec('DROP TABLE tx_nrllm_agentrun');
         [$code, $output] = $this->ask(['--json' => true]);
         self::assertSame(1, $code);
-        self::assertSame(['The database cannot be read: The table tx_nrllm_agentrun does not exist in the database of the connection "Default". '
+        self::assertSame(
+            ['The database cannot be read: The table tx_nrllm_agentrun does not exist in the database of the connection "Default". '
             . 'Create it: vendor/bin/typo3 extension:setup (or Admin Tools > Maintenance > Analyze Database Structure).'],
-            Schema::check('status', $output)['problems']);
+            Schema::check('status', $output)['problems'],
+        );
     }
 
     public function testFallbackNoneWithoutARuntimeIsUnhealthy(): void
@@ -337,8 +349,10 @@ final class StatusCommandTest extends SiteTestCase
 
     public function testWithoutTheBackendsExtensionsTheSiteStarts(): void
     {
-        [$code, $output, $errors] = Process::run([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:status'],
-            ['NRLLM_TYPO3_BACKEND' => 'none']);
+        [$code, $output, $errors] = Process::run(
+            [dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:status'],
+            ['NRLLM_TYPO3_BACKEND' => 'none'],
+        );
         self::assertSame(0, $code, $output . $errors);
     }
 
@@ -349,9 +363,9 @@ final class StatusCommandTest extends SiteTestCase
             new ConsoleMessages($output),
             [
                 'counts' => ['queued' => 3, 'running' => 2, 'waiting_for_approval' => 1, 'waiting_for_input' => 4],
-                    'deadLetters' => ['retries_exhausted' => 2, 'not_retryable' => 1, 'cancelled' => 9],
+                'deadLetters' => ['retries_exhausted' => 2, 'not_retryable' => 1, 'cancelled' => 9],
                 'expiredLeases' => 1, 'unleasedRunning' => 0, 'oldestLease' => 1, 'oldestQueuedSeconds' => 42, 'unknownQueueWait' => 0,
-                    'stranded' => null, 'clockSkewMs' => 12,
+                'stranded' => null, 'clockSkewMs' => 12,
                 'leaseKey' => true, 'server' => '10.11', 'isolation' => 'READ-COMMITTED', 'liveWorkers' => 2, 'databaseProblem' => '',
             ],
             ['1 running run(s) with an expired lease: is nrllm:agent:reap called every minute?'],

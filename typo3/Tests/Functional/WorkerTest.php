@@ -162,8 +162,10 @@ final class WorkerTest extends SiteTestCase
         proc_terminate($process, SIGKILL);
         $killed = microtime(true);
         self::eventually(function () use ($uid): bool {
-            $this->command('nrllm:agent:reap')->run(new \Symfony\Component\Console\Input\ArrayInput([]),
-                new \Symfony\Component\Console\Output\NullOutput());
+            $this->command('nrllm:agent:reap')->run(
+                new \Symfony\Component\Console\Input\ArrayInput([]),
+                new \Symfony\Component\Console\Output\NullOutput(),
+            );
 
             return $this->db->row($uid)['status'] === 'queued';
         }, 6, 'the dead worker\'s run is requeued');

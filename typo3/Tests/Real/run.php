@@ -15,8 +15,12 @@ $app = $scratch . '/app-' . $binding;
 foreach (['public', 'config/system', 'var'] as $folder) {
     is_dir("$app/$folder") || mkdir("$app/$folder", 0755, true);
 }
-$pdo = new PDO('mysql:unix_socket=' . $environment('SOCKET'), $environment('USER'), $environment('PASSWORD'),
-    [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION, PDO::ATTR_EMULATE_PREPARES => false]);
+$pdo = new PDO(
+    'mysql:unix_socket=' . $environment('SOCKET'),
+    $environment('USER'),
+    $environment('PASSWORD'),
+    [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION, PDO::ATTR_EMULATE_PREPARES => false],
+);
 $pdo->exec("DROP DATABASE IF EXISTS $database");
 $pdo->exec("CREATE DATABASE $database CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci");
 $pdo->exec("USE $database");
@@ -28,8 +32,13 @@ $php = static function (array $arguments, bool $withRuntime = true, bool $wait =
     } elseif ($withRuntime) {
         $options = [...$options, '-d', 'auto_prepend_file=' . $app . '/bridge.php'];
     }
-    $process = proc_open([PHP_BINARY, ...$options, ...$arguments], [['file', '/dev/null', 'r'], ['pipe', 'w'], ['pipe', 'w']], $pipes, null,
-        ['TYPO3_PATH_APP' => $app, 'TYPO3_PATH_ROOT' => $app . '/public', 'TYPO3_PATH_WEB' => $app . '/public'] + getenv());
+    $process = proc_open(
+        [PHP_BINARY, ...$options, ...$arguments],
+        [['file', '/dev/null', 'r'], ['pipe', 'w'], ['pipe', 'w']],
+        $pipes,
+        null,
+        ['TYPO3_PATH_APP' => $app, 'TYPO3_PATH_ROOT' => $app . '/public', 'TYPO3_PATH_WEB' => $app . '/public'] + getenv(),
+    );
     if (!$wait) {
         return [$process, $pipes];
     }
@@ -161,7 +170,13 @@ $check('reaping 32 states leaves the rows and messages that nr_llm leaves', stat
         $outcome[0][3], $outcome[1][3]];
 });
 $check('the heartbeat continues while PHP is blocked, and the reaper takes over after a kill', static function () use (
-    $configure, $php, $site, $run, $row, $typo3, $eventually
+    $configure,
+    $php,
+    $site,
+    $run,
+    $row,
+    $typo3,
+    $eventually
 ): mixed {
     $configure(['leaseSeconds' => 3]);
     $uid = $run();
@@ -257,7 +272,15 @@ $check('runs that cannot be decrypted have a way out (7)', static function () us
         ?: [$before, $errors, $code, $row($left)['status'], $row($queued)['status'], $after];
 });
 $check('fallback=none acknowledges no message of a run that was not handled (8)', static function () use (
-    $configure, $php, $site, $typo3, $run, $row, $messages, $eventually, $pdo
+    $configure,
+    $php,
+    $site,
+    $typo3,
+    $run,
+    $row,
+    $messages,
+    $eventually,
+    $pdo
 ): mixed {
     $configure(['fallback' => 'none']);
     $uid = $run(['tstamp' => time() - 5000]);
@@ -314,7 +337,11 @@ $check('a missing table is reported with TYPO3\'s remedy (15)', static function 
         ?: [$reap, $errors, $status, $text];
 });
 $check('a watching reaper queues a dead worker\'s run within two seconds of its lease\'s expiry', static function () use (
-    $php, $site, $run, $row, $eventually
+    $php,
+    $site,
+    $run,
+    $row,
+    $eventually
 ): mixed {
     [$process, $pipes] = $php([$site . '/vendor/bin/typo3', 'nrllm:agent:reap', '--watch', '--time-limit=30'], true, false);
     usleep(2000000);

@@ -30,9 +30,12 @@ final class Console extends BufferedOutput implements ConsoleOutputInterface
      * @param array<string, mixed> $input
      * @return array{int, string, string} exit code, standard output, error output
      */
-    public static function call(Command $command, array $input = [], int $verbosity = self::VERBOSITY_NORMAL,
-        bool $decorated = false): array
-    {
+    public static function call(
+        Command $command,
+        array $input = [],
+        int $verbosity = self::VERBOSITY_NORMAL,
+        bool $decorated = false,
+    ): array {
         putenv('COLUMNS=80');
         $output = new self($verbosity, $decorated);
         // Within an application, as the options every command has come from there.

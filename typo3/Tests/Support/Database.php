@@ -24,8 +24,10 @@ final class Database
         $this->pdo = self::connect();
         $this->pdo->exec('CREATE DATABASE ' . $this->name . ' CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci');
         $this->pdo->exec('USE ' . $this->name);
-        foreach (array_filter(array_map('trim', explode(';',
-            (string)file_get_contents(dirname(__DIR__) . '/Fixtures/schema.sql')))) as $statement) {
+        foreach (array_filter(array_map('trim', explode(
+            ';',
+            (string)file_get_contents(dirname(__DIR__) . '/Fixtures/schema.sql'),
+        ))) as $statement) {
             $this->pdo->exec($statement);
         }
         $this->configure();

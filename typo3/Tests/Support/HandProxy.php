@@ -22,8 +22,10 @@ final class HandProxy
             return;
         }
         $class = self::declare();
-        $builder->register(LeasedAgentRunRepositoryFactory::class)->setAutowired(true)->setArgument('$inner',
-            new Reference('Netresearch\NrLlm\Service\Tool\AgentRunRepository'));
+        $builder->register(LeasedAgentRunRepositoryFactory::class)->setAutowired(true)->setArgument(
+            '$inner',
+            new Reference('Netresearch\NrLlm\Service\Tool\AgentRunRepository'),
+        );
         $builder->register($class, $class)->setArguments([new Reference(LeasedAgentRunRepositoryFactory::class)])->setDecoratedService(self::INTERFACE);
     }
 

@@ -30,8 +30,11 @@ final class Metrics
     public static function parse(string $text): array
     {
         // Debian's own: another Python in the way does not see Debian's modules.
-        $process = proc_open([is_executable('/usr/bin/python3') ? '/usr/bin/python3' : 'python3', '-c', self::PARSER],
-            [['pipe', 'r'], ['pipe', 'w'], ['pipe', 'w']], $pipes);
+        $process = proc_open(
+            [is_executable('/usr/bin/python3') ? '/usr/bin/python3' : 'python3', '-c', self::PARSER],
+            [['pipe', 'r'], ['pipe', 'w'], ['pipe', 'w']],
+            $pipes,
+        );
         Assert::assertIsResource($process);
         fwrite($pipes[0], $text);
         fclose($pipes[0]);

@@ -18,8 +18,12 @@ final class Schema
     public static function check(string $name, string $json): array
     {
         $document = json_decode($json, false, 64, JSON_THROW_ON_ERROR);
-        $schema = json_decode((string)file_get_contents(dirname(__DIR__, 2) . '/Resources/Public/Schema/' . $name . '.schema.json'), false,
-            64, JSON_THROW_ON_ERROR);
+        $schema = json_decode(
+            (string)file_get_contents(dirname(__DIR__, 2) . '/Resources/Public/Schema/' . $name . '.schema.json'),
+            false,
+            64,
+            JSON_THROW_ON_ERROR,
+        );
         $validator = new Validator();
         $validator->validate($document, $schema);
         Assert::assertSame([], $validator->getErrors(), $json);

@@ -65,8 +65,11 @@ final class Site
         $class = 'Site' . bin2hex(random_bytes(6));
         $file = sys_get_temp_dir() . '/' . $class . '.php';
         // As TYPO3 does it: objects of the container are made by a function of its own.
-        $code = (string)preg_replace('/new ([^\(\s]+)\(/', '\TYPO3\CMS\Core\Utility\GeneralUtility::makeInstanceForDi(\\1::class, ',
-            (string)(new PhpDumper($builder))->dump(['class' => $class]));
+        $code = (string)preg_replace(
+            '/new ([^\(\s]+)\(/',
+            '\TYPO3\CMS\Core\Utility\GeneralUtility::makeInstanceForDi(\\1::class, ',
+            (string)(new PhpDumper($builder))->dump(['class' => $class]),
+        );
         file_put_contents($file, str_replace(', )', ')', $code));
         try {
             require $file;
@@ -89,11 +92,13 @@ final class Site
 
     private static function addCore(ContainerBuilder $builder, bool $withBus): void
     {
-        $builder->registerAttributeForAutoconfiguration(AsCommand::class,
+        $builder->registerAttributeForAutoconfiguration(
+            AsCommand::class,
             static function (ChildDefinition $definition, AsCommand $attribute): void {
-            $definition->addTag('console.command', ['command' => $attribute->name, 'description' => $attribute->description,
-                'schedulable' => true]);
-        });
+                $definition->addTag('console.command', ['command' => $attribute->name, 'description' => $attribute->description,
+                    'schedulable' => true]);
+            },
+        );
         $autowired = static fn(string $class): Definition => (new Definition($class))->setAutowired(true);
         $builder->setDefinition(ConnectionPool::class, $autowired(ConnectionPool::class)->setPublic(true));
         $builder->setDefinition(ExtensionConfiguration::class, $autowired(ExtensionConfiguration::class)->setPublic(true));
@@ -178,8 +183,10 @@ final class Site
     public static function handlers(ContainerInterface $container, string $handler): HandlersLocator
     {
         return new HandlersLocator([
-            'Netresearch\NrLlm\Service\Agent\Queue\AgentRunQueuedMessage' => [static function (object $message) use ($container,
-                $handler): void {
+            'Netresearch\NrLlm\Service\Agent\Queue\AgentRunQueuedMessage' => [static function (object $message) use (
+                $container,
+                $handler
+            ): void {
                 $container->get($handler)($message);
             }],
         ]);

@@ -6,9 +6,9 @@ namespace NrLlmRuntime\Typo3\Tests\Support;
 
 use NrLlmRuntime\Typo3\Event\Events;
 use NrLlmRuntime\Typo3\Repository\LeasedAgentRunRepositoryFactory;
-use NrLlmRuntime\Typo3\Runtime\RuntimeLocator;
 use NrLlmRuntime\Typo3\Repository\LeaseKeeper;
 use NrLlmRuntime\Typo3\Repository\UnhandledRuns;
+use NrLlmRuntime\Typo3\Runtime\RuntimeLocator;
 use NrLlmRuntime\Typo3\Settings\ConnectionSettings;
 use NrLlmRuntime\Typo3\Settings\RuntimeSettings;
 use PHPUnit\Framework\TestCase;
@@ -80,8 +80,15 @@ abstract class SiteTestCase extends TestCase
         $this->unhandled = new UnhandledRuns();
         $this->listeners = new Listeners($this->site());
         $inner = $this->site()->get('Netresearch\NrLlm\Service\Tool\AgentRunRepository');
-        $factory = new LeasedAgentRunRepositoryFactory($inner, $locator, $keeper, $settings, $this->unhandled,
-            new Events($log, $this->listeners), $log);
+        $factory = new LeasedAgentRunRepositoryFactory(
+            $inner,
+            $locator,
+            $keeper,
+            $settings,
+            $this->unhandled,
+            new Events($log, $this->listeners),
+            $log,
+        );
 
         return [$factory->create(), $keeper, $log];
     }

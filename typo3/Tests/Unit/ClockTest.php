@@ -35,8 +35,10 @@ final class ClockTest extends TestCase
             self::assertSame([!$ok, $endangers], [strpos($check['text'], $remedy) !== false, strpos($check['text'], $danger) !== false], $what);
             self::assertSame(InstallationCheck::OK, InstallationCheck::clock($skew, RuntimeSettings::CLOCK_DATABASE, $lease)['level']);
         }
-        self::assertStringContainsString('differ by 20.1 s; the clock of the calling host counts. That is more than a third of the lease of 60 s: ',
-            InstallationCheck::clock(-20100, RuntimeSettings::CLOCK_CALLER, 60)['text']);
+        self::assertStringContainsString(
+            'differ by 20.1 s; the clock of the calling host counts. That is more than a third of the lease of 60 s: ',
+            InstallationCheck::clock(-20100, RuntimeSettings::CLOCK_CALLER, 60)['text'],
+        );
         self::assertStringContainsString('the clock of the database counts.', InstallationCheck::clock(20100, RuntimeSettings::CLOCK_DATABASE, 60)['text']);
     }
 }

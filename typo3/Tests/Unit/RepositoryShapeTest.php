@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace NrLlmRuntime\Typo3\Tests\Unit;
 
-use NrLlmRuntime\Typo3\DependencyInjection\RepositoryShape;
 use NrLlmRuntime\Typo3\DependencyInjection\OverrideNrLlmServicesPass;
+use NrLlmRuntime\Typo3\DependencyInjection\RepositoryShape;
 use PHPUnit\Framework\TestCase;
 
 final class RepositoryShapeTest extends TestCase

@@ -85,8 +85,14 @@ final class RuntimeLocatorTest extends TestCase
 
     private function locator(bool $extension, ?string $folder, ?string $problem, ?MemoryLogger $log = null): RuntimeLocator
     {
-        return new class($extension, $folder, $problem, new ConnectionSettings(), new RuntimeSettings(new ExtensionConfiguration()),
-            $log ?? new MemoryLogger()) extends RuntimeLocator {
+        return new class (
+            $extension,
+            $folder,
+            $problem,
+            new ConnectionSettings(),
+            new RuntimeSettings(new ExtensionConfiguration()),
+            $log ?? new MemoryLogger(),
+        ) extends RuntimeLocator {
             public function __construct(
                 private readonly bool $extension,
                 private readonly ?string $folder,

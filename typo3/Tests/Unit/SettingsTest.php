@@ -22,8 +22,10 @@ final class SettingsTest extends TestCase
 
     public function testTheSettingsOfTheMappedConnectionAreHandedOver(): void
     {
-        $settings = self::with(['Default' => ['driver' => 'pdo_pgsql'], 'Runs' => self::PLAIN],
-            ['tx_nrllm_agentrun' => 'Runs', 'pages' => 'Default']);
+        $settings = self::with(
+            ['Default' => ['driver' => 'pdo_pgsql'], 'Runs' => self::PLAIN],
+            ['tx_nrllm_agentrun' => 'Runs', 'pages' => 'Default'],
+        );
         self::assertSame('Runs', $settings->connectionName());
         self::assertSame(self::PLAIN, $settings->forRuntime());
         self::assertTrue($settings->isSupported());
@@ -37,12 +39,12 @@ final class SettingsTest extends TestCase
     {
         $given = self::PLAIN + [
             'unix_socket' => '/run/mysqld/mysqld.sock', 'ssl_ca' => '/ca.pem', 'ssl_cert' => '/c.pem', 'ssl_key' => '/k.pem',
-                'ssl_capath' => '/cas', 'ssl_cipher' => 'X',
+            'ssl_capath' => '/cas', 'ssl_cipher' => 'X',
             'driverOptions' => ['flags' => 2048, 1009 => '/ca.pem', 1014 => false],
         ];
         $not = [
             'initCommands' => "SET sql_mode=''", 'wrapperClass' => 'X', 'persistent' => true, 'tableoptions' => ['charset' => 'utf8'],
-                'defaultTableOptions' => [],
+            'defaultTableOptions' => [],
             'driverMiddlewares' => [], 'collate' => 'x', 'url' => '',
         ];
         self::assertSame($given, self::with(['Default' => $given + $not], null)->forRuntime());
@@ -121,8 +123,10 @@ final class SettingsTest extends TestCase
             [$default->keepsLeases(), $default->leaseSeconds(), $default->maxSilentSeconds(), $default->maxSeconds(), $default->clock(),
                 $default->fallback(), $default->transport(), $default->problems()],
         );
-        self::assertSame(['table' => 'tx_nrllm_agentrun', 'clock' => 'caller', 'connectTimeoutMs' => 3000, 'queryTimeoutMs' => 5000],
-            $default->forRuntime());
+        self::assertSame(
+            ['table' => 'tx_nrllm_agentrun', 'clock' => 'caller', 'connectTimeoutMs' => 3000, 'queryTimeoutMs' => 5000],
+            $default->forRuntime(),
+        );
         $set = self::settings(['keeper' => '0', 'leaseSeconds' => '30', 'maxSilentSeconds' => 600, 'maxSeconds' => ' 7200 ',
             'clock' => 'database', 'fallback' => 'none', 'transport' => ' doctrine ']);
         self::assertSame(
@@ -132,13 +136,17 @@ final class SettingsTest extends TestCase
         );
         $wrong = self::settings(['leaseSeconds' => 'long', 'maxSilentSeconds' => '0', 'clock' => 'wall', 'fallback' => 'maybe',
             'queryTimeoutMs' => '-4']);
-        self::assertSame([60, 3600, 'caller', 'php', 5000],
+        self::assertSame(
+            [60, 3600, 'caller', 'php', 5000],
             [$wrong->leaseSeconds(), $wrong->maxSilentSeconds(), $wrong->clock(), $wrong->fallback(),
-            $wrong->forRuntime()['queryTimeoutMs']]);
+                $wrong->forRuntime()['queryTimeoutMs']],
+        );
         self::assertCount(5, $wrong->problems());
-        self::assertSame('The extension setting leaseSeconds must be a whole number from 2 to 86400, not "long"; 60 is used instead. Correct it '
+        self::assertSame(
+            'The extension setting leaseSeconds must be a whole number from 2 to 86400, not "long"; 60 is used instead. Correct it '
             . 'in Admin Tools > Settings > Extension Configuration > nrllm_runtime, or in TYPO3_CONF_VARS[EXTENSIONS][nrllm_runtime].',
-            $wrong->problems()[0]);
+            $wrong->problems()[0],
+        );
     }
 
     public function testTheTemplateOffersWhatIsReadWithTheSameDefaults(): void

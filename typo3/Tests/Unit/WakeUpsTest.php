@@ -87,8 +87,10 @@ final class WakeUpsTest extends TestCase
         [$wakeUps] = $this->wakeUps([self::MESSAGE => 'doctrine']);
         $template = (array)$wakeUps->template();
         self::assertSame(['sys_messenger_messages', 'agents', '[]'], [$template['table'], $template['queue'], $template['headers']]);
-        self::assertMatchesRegularExpression('/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-a[0-9a-f]{3}-[0-9a-f]{12}$/',
-            $template['placeholder']);
+        self::assertMatchesRegularExpression(
+            '/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-a[0-9a-f]{3}-[0-9a-f]{12}$/',
+            $template['placeholder'],
+        );
         self::assertSame(36, strlen($template['placeholder']));
         self::assertSame(1, substr_count($template['body'], $template['placeholder']));
         $uuid = '0e12362e-cbf0-4052-a2e9-f3c849a50bc4';
@@ -150,8 +152,10 @@ final class WakeUpsTest extends TestCase
     public function testTheWildcardTrapOfTypo3Version13(): void
     {
         $trapped = [self::MESSAGE => 'doctrine', '*' => 'default'];
-        self::assertStringContainsString('sends AgentRunQueuedMessage to "doctrine" and, by \'*\', to "default" too',
-            $this->wakeUps($trapped)[1]->trap());
+        self::assertStringContainsString(
+            'sends AgentRunQueuedMessage to "doctrine" and, by \'*\', to "default" too',
+            $this->wakeUps($trapped)[1]->trap(),
+        );
         self::assertSame('', $this->wakeUps([self::MESSAGE => 'doctrine'])[1]->trap());
         self::assertSame('', $this->wakeUps(['*' => 'default'])[1]->trap());
         self::assertSame('', $this->wakeUps([self::MESSAGE => 'doctrine', '*' => 'rabbit'])[1]->trap());
@@ -163,14 +167,21 @@ final class WakeUpsTest extends TestCase
      * @param array<string, mixed> $routing
      * @return array{WakeUps, Routing}
      */
-    private function wakeUps(array $routing, string $setting = '', ?SerializerInterface $serializer = null,
-        ?MessageBusInterface $bus = null): array
-    {
+    private function wakeUps(
+        array $routing,
+        string $setting = '',
+        ?SerializerInterface $serializer = null,
+        ?MessageBusInterface $bus = null,
+    ): array {
         $GLOBALS['TYPO3_CONF_VARS']['SYS']['messenger']['routing'] = $routing;
         $GLOBALS['TYPO3_CONF_VARS']['EXTENSIONS']['nrllm_runtime'] = ['transport' => $setting];
         $found = new Routing(new ContainerFacts(['senders' => self::SENDERS]), new RuntimeSettings(new ExtensionConfiguration()));
 
-        return [new WakeUps($found, new ConnectionSettings(), $bus ?? $this->createMock(MessageBusInterface::class),
-            $serializer ?? new PhpSerializer()), $found];
+        return [new WakeUps(
+            $found,
+            new ConnectionSettings(),
+            $bus ?? $this->createMock(MessageBusInterface::class),
+            $serializer ?? new PhpSerializer(),
+        ), $found];
     }
 }

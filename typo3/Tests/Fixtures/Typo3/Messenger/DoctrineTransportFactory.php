@@ -22,7 +22,9 @@ final class DoctrineTransportFactory
             $settings['port'] = (int)$settings['port'];
         }
 
-        return new DoctrineTransport(new Connection($options + ['table_name' => 'sys_messenger_messages', 'auto_setup' => false],
-            DriverManager::getConnection($settings)), $this->serializer);
+        return new DoctrineTransport(new Connection(
+            $options + ['table_name' => 'sys_messenger_messages', 'auto_setup' => false],
+            DriverManager::getConnection($settings),
+        ), $this->serializer);
     }
 }

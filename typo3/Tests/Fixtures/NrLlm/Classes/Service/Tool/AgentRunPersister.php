@@ -41,8 +41,19 @@ final readonly class AgentRunPersister
 
     public function finish(int $runUid, string $status, string $errorClass = '', string $reason = '', ?string $ownedBy = null): bool
     {
-        return $this->softly(fn(): bool => $this->repository->finishRun($runUid, $status, 1, false, 2, 3, 5, 0.01, $errorClass, $reason,
-            $ownedBy), false);
+        return $this->softly(fn(): bool => $this->repository->finishRun(
+            $runUid,
+            $status,
+            1,
+            false,
+            2,
+            3,
+            5,
+            0.01,
+            $errorClass,
+            $reason,
+            $ownedBy,
+        ), false);
     }
 
     private function softly(\Closure $call, mixed $otherwise): mixed

@@ -16,9 +16,14 @@ trait RunTableTrait
 {
     public function __construct(private readonly ConnectionPool $connectionPool, private readonly AgentStateCodec $codec) {}
 
-    public function startRun(string $uuid, int $configurationUid, string $configurationIdentifier, int $beUser, string $claimedBy = '',
-        int $leaseExpires = 0): int
-    {
+    public function startRun(
+        string $uuid,
+        int $configurationUid,
+        string $configurationIdentifier,
+        int $beUser,
+        string $claimedBy = '',
+        int $leaseExpires = 0,
+    ): int {
         return $this->insert(['uuid' => $uuid, 'status' => 'running', 'be_user' => $beUser, 'claimed_by' => $claimedBy,
             'lease_expires' => $leaseExpires, 'started_at' => time()]);
     }
@@ -30,8 +35,10 @@ trait RunTableTrait
 
     public function claimQueued(int $runUid, string $claimedBy, int $leaseExpires): bool
     {
-        return $this->guarded(['status' => 'running', 'claimed_by' => $claimedBy, 'lease_expires' => $leaseExpires],
-            ['uid' => $runUid, 'status' => 'queued']);
+        return $this->guarded(
+            ['status' => 'running', 'claimed_by' => $claimedBy, 'lease_expires' => $leaseExpires],
+            ['uid' => $runUid, 'status' => 'queued'],
+        );
     }
 
     public function renewLease(int $runUid, string $claimedBy, int $leaseExpires): bool
@@ -41,20 +48,26 @@ trait RunTableTrait
 
     public function claimForResume(int $runUid, string $claimedBy, int $leaseExpires): bool
     {
-        return $this->guarded(['status' => 'running', 'claimed_by' => $claimedBy, 'lease_expires' => $leaseExpires],
-            ['uid' => $runUid, 'status' => 'waiting_for_approval']);
+        return $this->guarded(
+            ['status' => 'running', 'claimed_by' => $claimedBy, 'lease_expires' => $leaseExpires],
+            ['uid' => $runUid, 'status' => 'waiting_for_approval'],
+        );
     }
 
     public function claimForResumeFromInput(int $runUid, string $claimedBy, int $leaseExpires): bool
     {
-        return $this->guarded(['status' => 'running', 'claimed_by' => $claimedBy, 'lease_expires' => $leaseExpires],
-            ['uid' => $runUid, 'status' => 'waiting_for_input']);
+        return $this->guarded(
+            ['status' => 'running', 'claimed_by' => $claimedBy, 'lease_expires' => $leaseExpires],
+            ['uid' => $runUid, 'status' => 'waiting_for_input'],
+        );
     }
 
     public function markPendingEffect(int $runUid, string $claimedBy, string $effect, int $leaseExpires): bool
     {
-        return $this->guarded(['pending_effect' => $effect, 'lease_expires' => $leaseExpires],
-            ['uid' => $runUid, 'status' => 'running', 'claimed_by' => $claimedBy]);
+        return $this->guarded(
+            ['pending_effect' => $effect, 'lease_expires' => $leaseExpires],
+            ['uid' => $runUid, 'status' => 'running', 'claimed_by' => $claimedBy],
+        );
     }
 
     public function requeue(int $runUid, string $claimedBy): bool
@@ -77,9 +90,19 @@ trait RunTableTrait
         return $this->write("UPDATE tx_nrllm_agentrun SET status = 'failed', termination_reason = ?, queued_request = '', suspended_state = '', claimed_by = '', lease_expires = 0, finished_at = ?, tstamp = ? WHERE uid = ? AND status = 'running' AND lease_expires > 0 AND lease_expires < ?", [$terminationReason, time(), time(), $runUid, $now]);
     }
 
-    public function finishRun(int $runUid, string $status, int $iterations, bool $truncated, int $promptTokens, int $completionTokens,
-        int $totalTokens, float $estimatedCost, string $errorClass, string $terminationReason = '', ?string $ownedBy = null): bool
-    {
+    public function finishRun(
+        int $runUid,
+        string $status,
+        int $iterations,
+        bool $truncated,
+        int $promptTokens,
+        int $completionTokens,
+        int $totalTokens,
+        float $estimatedCost,
+        string $errorClass,
+        string $terminationReason = '',
+        ?string $ownedBy = null,
+    ): bool {
         return $this->write(
             "UPDATE tx_nrllm_agentrun SET status = ?, iterations = ?, error_class = ?, termination_reason = ?, queued_request = '', suspended_state = '', claimed_by = '', lease_expires = 0, finished_at = ?, tstamp = ? WHERE uid = ? AND status NOT IN ('completed', 'failed', 'cancelled')"
             . ($ownedBy === null ? '' : ' AND claimed_by = ?'),
@@ -95,8 +118,10 @@ trait RunTableTrait
 
     public function suspendRunForInput(int $runUid, string $stateJson): bool
     {
-        return $this->guarded(['status' => 'waiting_for_input', 'suspended_state' => $stateJson, 'claimed_by' => '', 'lease_expires' => 0],
-            ['uid' => $runUid, 'status' => 'running']);
+        return $this->guarded(
+            ['status' => 'waiting_for_input', 'suspended_state' => $stateJson, 'claimed_by' => '', 'lease_expires' => 0],
+            ['uid' => $runUid, 'status' => 'running'],
+        );
     }
 
     public function recordEvent(int $runUid, int $sequence, string $kind, int $round, float $durationMs, string $payloadJson): void {}
@@ -133,14 +158,18 @@ trait RunTableTrait
 
     public function countByStatus(int $since = 0): array
     {
-        return array_map('intval',
-            $this->connection()->executeQuery('SELECT status, COUNT(*) FROM tx_nrllm_agentrun GROUP BY status')->fetchAllKeyValue());
+        return array_map(
+            'intval',
+            $this->connection()->executeQuery('SELECT status, COUNT(*) FROM tx_nrllm_agentrun GROUP BY status')->fetchAllKeyValue(),
+        );
     }
 
     public function countByTerminationReason(int $since = 0): array
     {
-        return array_map('intval',
-            $this->connection()->executeQuery('SELECT termination_reason, COUNT(*) FROM tx_nrllm_agentrun GROUP BY termination_reason')->fetchAllKeyValue());
+        return array_map(
+            'intval',
+            $this->connection()->executeQuery('SELECT termination_reason, COUNT(*) FROM tx_nrllm_agentrun GROUP BY termination_reason')->fetchAllKeyValue(),
+        );
     }
 
     public function countInStatus(AgentRunStatus $status): int

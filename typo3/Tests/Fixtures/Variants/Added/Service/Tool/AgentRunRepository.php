@@ -18,7 +18,9 @@ final readonly class AgentRunRepository implements AgentRunRepositoryInterface
 
     public function claimForReview(int $runUid, string $claimedBy, int $leaseExpires): bool
     {
-        return $this->guarded(['status' => 'running', 'claimed_by' => $claimedBy, 'lease_expires' => $leaseExpires],
-            ['uid' => $runUid, 'status' => 'waiting_for_input']);
+        return $this->guarded(
+            ['status' => 'running', 'claimed_by' => $claimedBy, 'lease_expires' => $leaseExpires],
+            ['uid' => $runUid, 'status' => 'waiting_for_input'],
+        );
     }
 }

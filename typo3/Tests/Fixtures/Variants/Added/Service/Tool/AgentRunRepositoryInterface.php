@@ -12,8 +12,14 @@ use Netresearch\NrLlm\Domain\ValueObject\AgentRun;
  */
 interface AgentRunRepositoryInterface
 {
-    public function startRun(string $uuid, int $configurationUid, string $configurationIdentifier, int $beUser, string $claimedBy = '',
-        int $leaseExpires = 0): int;
+    public function startRun(
+        string $uuid,
+        int $configurationUid,
+        string $configurationIdentifier,
+        int $beUser,
+        string $claimedBy = '',
+        int $leaseExpires = 0,
+    ): int;
 
     public function enqueueRun(string $uuid, int $configurationUid, string $configurationIdentifier, int $beUser, string $requestJson): int;
 
@@ -36,8 +42,19 @@ interface AgentRunRepositoryInterface
 
     public function deadLetterStale(int $runUid, int $now, string $terminationReason): bool;
 
-    public function finishRun(int $runUid, string $status, int $iterations, bool $truncated, int $promptTokens, int $completionTokens,
-        int $totalTokens, float $estimatedCost, string $errorClass, string $terminationReason = '', ?string $ownedBy = null): bool;
+    public function finishRun(
+        int $runUid,
+        string $status,
+        int $iterations,
+        bool $truncated,
+        int $promptTokens,
+        int $completionTokens,
+        int $totalTokens,
+        float $estimatedCost,
+        string $errorClass,
+        string $terminationReason = '',
+        ?string $ownedBy = null,
+    ): bool;
 
     public function suspendRun(int $runUid, string $stateJson): bool;
 
