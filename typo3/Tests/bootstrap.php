@@ -2,9 +2,10 @@
 
 declare(strict_types=1);
 
-// Debian's packages bring an autoload file each, found over the include path; ours, and the stand-ins for nr_llm and TYPO3, follow here.
-// NRLLM_TYPO3_BACKEND=none: EXT:reports and EXT:dashboard are not installed.
-// NRLLM_TYPO3_VARIANT: none (nr_llm is not installed), Added, Changed (other releases' interfaces); the 0.33 shape otherwise.
+// Debian's packages bring an autoload file each, found over the include path; ours, and the
+// stand-ins for nr_llm and TYPO3, follow here. NRLLM_TYPO3_BACKEND=none: EXT:reports and
+// EXT:dashboard are not installed. NRLLM_TYPO3_VARIANT: none (nr_llm is not installed), Added,
+// Changed (other releases' interfaces); the 0.33 shape otherwise.
 error_reporting(E_ALL & ~E_DEPRECATED & ~E_USER_DEPRECATED);
 foreach ([
     'Psr/Log', 'Psr/Container', 'Symfony/Component/Console', 'Symfony/Component/Config', 'Symfony/Component/Yaml',
@@ -16,12 +17,14 @@ foreach ([
     if ($file !== false) {
         require_once $file;
     } elseif ($library !== 'Symfony/Component/Messenger/Bridge/Doctrine') {
-        // In symfony 5.4 the doctrine transport is part of another package's autoload file, or found by name below.
+        // In symfony 5.4 the doctrine transport is part of another package's autoload file, or
+        // found by name below.
         fwrite(STDERR, "The tests need Debian's package of $library (bin/setup installs it).\n");
         exit(2);
     }
 }
-// NRLLM_TYPO3_BINDING=ffi: the bridge in the place of the extension, with the library of NRLLM_FFI_LIBRARY.
+// NRLLM_TYPO3_BINDING=ffi: the bridge in the place of the extension, with the library of
+// NRLLM_FFI_LIBRARY.
 if (getenv('NRLLM_TYPO3_BINDING') === 'ffi') {
     define('NRLLM_RUNTIME_LIBRARY', (string)getenv('NRLLM_FFI_LIBRARY'));
     require_once dirname(__DIR__, 2) . '/php-ffi/autoload.php';

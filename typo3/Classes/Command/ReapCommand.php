@@ -29,8 +29,9 @@ use Symfony\Component\Console\Output\OutputInterface;
 /**
  * nrllm:agent:reap in place of nr_llm's own, with its options, its summary line and its exit codes.
  *
- * Without #[AsCommand]: with it and the tag of OverrideNrLlmServicesPass the command would have two tags of one name, and TYPO3 would take
- * the second for an alias and leave the command out of its list.
+ * Without #[AsCommand]: with it and the tag of OverrideNrLlmServicesPass the command would have two
+ * tags of one name, and TYPO3 would take the second for an alias and leave the command out of its
+ * list.
  */
 final class ReapCommand extends Command
 {
@@ -50,7 +51,7 @@ final class ReapCommand extends Command
             <info>%command.full_name% --dry-run -v</info>
           For programs (schema: Resources/Public/Schema/reap.schema.json):
             <info>%command.full_name% --format=json</info>
-          The encryption key is gone for good, end the runs that nobody can decrypt any more:
+          The encryption key is gone for good, end the runs that can no longer be decrypted:
             <info>%command.full_name% --fail-unreadable</info>
 
         <comment>Exit codes</comment>
@@ -67,7 +68,8 @@ final class ReapCommand extends Command
     private int $leftAlone = 0;
 
     /**
-     * @param \Closure(): Command $stock makes nr_llm's own command, for sites without the native runtime
+     * @param \Closure(): Command $stock makes nr_llm's own command, for sites without the native
+     *     runtime
      */
     public function __construct(
         private readonly RuntimeLocator $locator,
@@ -302,7 +304,8 @@ final class ReapCommand extends Command
     /**
      * nr_llm's own reaper, and the sweep over TYPO3's connection.
      *
-     * @throws \Throwable where the database cannot be used, which nr_llm's own reaper reports as "0 stale runs"
+     * @throws \Throwable where the database cannot be used, which nr_llm's own reaper reports as "0
+     *     stale runs"
      */
     private function stockTick(ConsoleMessages $messages, OutputInterface $output, ReapOptions $options, bool $quietly): int
     {
@@ -330,7 +333,8 @@ final class ReapCommand extends Command
     }
 
     /**
-     * Returns whether nr_llm's own reaper may run although the runtime is there: nothing was written, and TYPO3's connection works.
+     * Returns whether nr_llm's own reaper may run although the runtime is there: nothing was
+     * written, and TYPO3's connection works.
      */
     private function mayFallBack(): bool
     {
@@ -347,7 +351,8 @@ final class ReapCommand extends Command
     }
 
     /**
-     * The resident reaper. It ends by a signal or a limit; a database that cannot be reached is waited for.
+     * The resident reaper. It ends by a signal or a limit; a database that cannot be reached is
+     * waited for.
      */
     private function watch(
         ConsoleMessages $messages,

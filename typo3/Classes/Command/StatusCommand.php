@@ -18,7 +18,8 @@ use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 
 /**
- * nrllm:agent:status, or nrllm:runtime:status where nr_llm has a command of the first name: health, and the installation's checks.
+ * nrllm:agent:status, or nrllm:runtime:status where nr_llm has a command of the first name: health,
+ * and the installation's checks.
  */
 final class StatusCommand extends Command
 {

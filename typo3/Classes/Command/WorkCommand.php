@@ -23,7 +23,8 @@ use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 
 /**
- * nrllm:agent:work: runs due runs one after the other, without a message bus. Many may run at once: the claim decides who has a run.
+ * nrllm:agent:work: runs due runs one after the other, without a message bus. Many may run at once:
+ * the claim decides who has a run.
  */
 final class WorkCommand extends Command
 {
@@ -128,7 +129,8 @@ final class WorkCommand extends Command
             return self::FAILURE;
         }
         if ($drain >= 0) {
-            // The process that returns here is the one that works; the other one watches it and has ended it.
+            // The process that returns here is the one that works; the other one watches it and has
+            // ended it.
             $code = $this->drain->split((int)$drain, $messages);
             if ($code !== null) {
                 return $code;
@@ -169,7 +171,8 @@ final class WorkCommand extends Command
         while (!$signals->isReceived() && microtime(true) < $deadline && !$this->drain->isAbandoned()) {
             $paused = array_filter($paused, static fn(int $until): bool => $until > time());
             try {
-                // Runs that could not be claimed stay in the list, in front: the list is longer by their number.
+                // Runs that could not be claimed stay in the list, in front: the list is longer by
+                // their number.
                 $list = $native->dueRuns(self::LISTED + count($paused));
                 $listed = hrtime(true);
                 if ($list !== []) {
@@ -196,7 +199,8 @@ final class WorkCommand extends Command
                     continue 2;
                 }
                 if (!$this->runOne($agents, $native, $due, $messages)) {
-                    // Another worker has it (then it leaves the list by itself), or it cannot run, as with a payload that does not decrypt.
+                    // Another worker has it (then it leaves the list by itself), or it cannot run,
+                    // as with a payload that does not decrypt.
                     $paused[$due['uid']] = time() + self::PAUSE_SECONDS;
                     continue;
                 }
@@ -208,7 +212,8 @@ final class WorkCommand extends Command
                     $messages->line(sprintf('Ends: %d bytes of memory in use.', memory_get_usage(true)), OutputInterface::VERBOSITY_VERBOSE);
                     break 2;
                 }
-                // A list is good for one execution: that may take minutes, and other workers claim and requeue runs of it meanwhile.
+                // A list is good for one execution: that may take minutes, and other workers claim
+                // and requeue runs of it meanwhile.
                 continue 2;
             }
             // --sleep=0 waits a moment too: the database is not asked in a tight loop.
@@ -230,7 +235,8 @@ final class WorkCommand extends Command
         try {
             $result = $agents->runQueued($due['uuid']);
         } catch (\Throwable $error) {
-            // nr_llm settles a run that fails; an exception that gets here is an error of nr_llm itself.
+            // nr_llm settles a run that fails; an exception that gets here is an error of nr_llm
+            // itself.
             $this->logger->error(
                 'Agent run {run} could not be run: {reason}',
                 ['run' => $due['uid'], 'uuid' => $due['uuid'], 'reason' => $error->getMessage(), 'exception' => $error],
@@ -257,7 +263,8 @@ final class WorkCommand extends Command
     }
 
     /**
-     * nr_llm tells an error and "another worker has it" alike. A run that is still queued was not claimed by another worker.
+     * nr_llm reports an error and "another worker has it" alike. A run that is still queued was not
+     * claimed by another worker.
      *
      * @param \NrLlmRuntime        $native
      * @param array<string, mixed> $due

@@ -9,7 +9,8 @@ use Symfony\Component\Console\Output\ConsoleOutputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 
 /**
- * Messages as SymfonyStyle words them, but each on one line whatever the width: people's monitoring reads them line by line.
+ * Messages as SymfonyStyle words them, but each on one line whatever the width: people's monitoring
+ * reads them line by line.
  */
 final class ConsoleMessages
 {
@@ -37,7 +38,7 @@ final class ConsoleMessages
     }
 
     /**
-     * On the standard output, as nr_llm's commands say what is wrong with an option.
+     * Reports a wrong option on the standard output, as nr_llm's commands do.
      */
     public function invalid(string $text): void
     {
@@ -87,7 +88,7 @@ final class ConsoleMessages
     }
 
     /**
-     * As it is: JSON or metrics.
+     * Writes JSON or metrics unchanged.
      */
     public function raw(string $text): void
     {
@@ -113,7 +114,8 @@ final class ConsoleMessages
     }
 
     /**
-     * A text from elsewhere (an exception, say) on one line and without control characters.
+     * Returns a text from elsewhere, such as an exception's, on one line and without control
+     * characters.
      */
     public static function flat(string $text): string
     {

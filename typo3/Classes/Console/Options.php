@@ -5,12 +5,13 @@ declare(strict_types=1);
 namespace NrLlmRuntime\Typo3\Console;
 
 /**
- * Reading option values. The scheduler and callers in PHP give numbers as well as strings.
+ * Reads option values. The scheduler and callers in PHP give numbers as well as strings.
  */
 final class Options
 {
     /**
-     * A whole number of at least $min in decimal digits and nothing else, null for anything else: also for one that PHP's int cannot hold.
+     * Returns a whole number of at least $min in decimal digits, null for anything else:
+     * also for one that PHP's int cannot hold.
      */
     public static function integer(mixed $value, int $min): ?int
     {
@@ -22,7 +23,7 @@ final class Options
     }
 
     /**
-     * Bytes as php.ini writes them: 134217728, 128M, 1G. Null for anything else.
+     * Returns bytes as php.ini writes them (134217728, 128M, 1G), null for anything else.
      */
     public static function bytes(mixed $value): ?int
     {

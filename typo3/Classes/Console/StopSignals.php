@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace NrLlmRuntime\Typo3\Console;
 
 /**
- * SIGTERM and SIGINT of a resident command: they are noted, and the command ends where it is safe. Without PHP's pcntl extension the
- * signals end the process at once.
+ * SIGTERM and SIGINT of a resident command: they are noted, and the command ends where it is safe.
+ * Without PHP's pcntl extension the signals end the process at once.
  */
 final class StopSignals
 {

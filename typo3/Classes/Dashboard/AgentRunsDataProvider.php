@@ -8,7 +8,8 @@ use NrLlmRuntime\Typo3\Status\StatusReader;
 use TYPO3\CMS\Dashboard\Widgets\ListDataProviderInterface;
 
 /**
- * The lines of the dashboard widget. Registered only where EXT:dashboard is installed; no other code may load this class.
+ * The lines of the dashboard widget. Registered only where EXT:dashboard is installed; no other
+ * code may load this class.
  */
 final class AgentRunsDataProvider implements ListDataProviderInterface
 {

@@ -9,15 +9,17 @@ use NrLlmRuntime\Typo3\Settings\ConnectionSettings;
 use TYPO3\CMS\Core\Database\ConnectionPool;
 
 /**
- * TYPO3's own database connections in a process that lives for hours. The server closes idle ones, and TYPO3 does not reconnect: every
- * statement of nr_llm on such a connection fails, and nr_llm reports the failure as "not claimed".
+ * TYPO3's own database connections in a process that lives for hours. The server closes idle ones,
+ * and TYPO3 does not reconnect: every statement of nr_llm on such a connection fails, and nr_llm
+ * reports the failure as "not claimed".
  */
 final class DatabaseConnections
 {
     public function __construct(private readonly ConnectionPool $pool) {}
 
     /**
-     * Tests TYPO3's open connections, and the one of the run table. A dead one is closed, and opened again by its next statement.
+     * Tests TYPO3's open connections, and the one of the run table. A dead one is closed, and
+     * opened again by its next statement.
      *
      * @throws \Throwable where the run table's connection cannot be opened
      */

@@ -9,8 +9,8 @@ use NrLlmRuntime\Typo3\Console\ConsoleMessages;
 use Psr\Log\LoggerInterface;
 
 /**
- * A database that a resident command cannot reach. The command waits as long as it takes; the outage is reported once when it begins
- * and once when it is over.
+ * A database that a resident command cannot reach. The command waits as long as it takes; the
+ * outage is reported once when it begins and once when it is over.
  */
 final class DatabaseOutage
 {

@@ -10,8 +10,8 @@ use NrLlmRuntime\Typo3\Settings\ConnectionSettings;
 use TYPO3\CMS\Core\Database\ConnectionPool;
 
 /**
- * Explains errors about a table or column that is missing in an administrator's words: the remedy on a TYPO3 site is its own schema
- * update, not an option of the runtime.
+ * Explains errors about a table or column that is missing in an administrator's words: the remedy
+ * on a TYPO3 site is its own schema update, not an option of the runtime.
  */
 final class SchemaProblem
 {
@@ -22,7 +22,8 @@ final class SchemaProblem
     public function __construct(private readonly ConnectionPool $pool, private readonly ConnectionSettings $settings) {}
 
     /**
-     * Returns the error's message, or the missing table or column with the remedy where that is the cause.
+     * Returns the error's message, or the missing table or column with the remedy where that is the
+     * cause.
      */
     public function explain(\Throwable $error): string
     {

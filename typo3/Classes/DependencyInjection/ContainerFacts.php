@@ -5,7 +5,8 @@ declare(strict_types=1);
 namespace NrLlmRuntime\Typo3\DependencyInjection;
 
 /**
- * What the container's build found and did. It is kept in the container because a takeover that did not take is otherwise silent.
+ * What the container's build found and did. It is kept in the container because an override that
+ * did not take is otherwise silent.
  */
 final class ContainerFacts
 {
@@ -15,27 +16,27 @@ final class ContainerFacts
     public function __construct(private readonly array $facts) {}
 
     /**
-     * Whether nr_llm's run repository was there.
+     * Returns whether nr_llm's run repository was there.
      */
     public function hasNrLlm(): bool
     {
         return ($this->facts['nrLlm'] ?? false) === true;
     }
 
-    public function reapIsTakenOver(): bool
+    public function reapIsOverridden(): bool
     {
         return ($this->facts['reap'] ?? '') === '';
     }
 
     /**
-     * Why not; '' where it is.
+     * Returns why not; '' where it is.
      */
     public function reapProblem(): string
     {
         return $this->text('reap');
     }
 
-    public function repositoryIsIntercepted(): bool
+    public function repositoryIsOverridden(): bool
     {
         return $this->hasNrLlm() && $this->repositoryProblem() === '';
     }

@@ -31,8 +31,9 @@ use Symfony\Component\DependencyInjection\Definition;
 use Symfony\Component\DependencyInjection\Reference;
 
 /**
- * Replaces nr_llm's reaper command and decorates its run repository, in any load order: when passes run, all extensions have been
- * loaded. Where nr_llm is not installed, or not as expected, it changes nothing and records the reason in ContainerFacts.
+ * Replaces nr_llm's reaper command and decorates its run repository, in any load order: when passes
+ * run, all extensions have been loaded. Where nr_llm is not installed, or not as expected, it
+ * changes nothing and records the reason in ContainerFacts.
  */
 final class OverrideNrLlmServicesPass implements CompilerPassInterface
 {
@@ -63,7 +64,8 @@ final class OverrideNrLlmServicesPass implements CompilerPassInterface
     public function process(ContainerBuilder $container): void
     {
         if (!$container->hasDefinition(ContainerFacts::class)) {
-            // Services.yaml of this package was not loaded, or somebody removed its services: nothing to take over with.
+            // Services.yaml of this package was not loaded, or its services were removed:
+            // nothing to take over with.
             return;
         }
         $facts = ['nrLlm' => false, 'reap' => '', 'repository' => '', 'statusCommand' => '', 'senders' => []];
@@ -71,8 +73,8 @@ final class OverrideNrLlmServicesPass implements CompilerPassInterface
             $facts['nrLlm'] = true;
             $facts['senders'] = $this->senders($container);
             $this->addHelpers($container);
-            $facts['repository'] = $this->interceptRepository($container);
-            $facts['reap'] = $this->takeOverReap($container);
+            $facts['repository'] = $this->overrideRepository($container);
+            $facts['reap'] = $this->overrideReap($container);
             $facts['statusCommand'] = $this->addStatus($container);
             $this->addWork($container);
             $this->addListeners($container);
@@ -106,15 +108,16 @@ final class OverrideNrLlmServicesPass implements CompilerPassInterface
     }
 
     /**
-     * @return string why it is not taken over, '' where it is
+     * @return string why it is not overridden, '' where it is
      */
-    private function takeOverReap(ContainerBuilder $container): string
+    private function overrideReap(ContainerBuilder $container): string
     {
         if (!$container->hasDefinition(self::REAP)) {
             return sprintf('nr_llm has no service %s.', self::REAP);
         }
         $stock = $container->getDefinition(self::REAP);
-        // The original stays reachable under another name, for sites without the native runtime. Its tags would list it a second time.
+        // The original stays reachable under another name, for sites without the native runtime.
+        // Its tags would list it a second time.
         $container->setDefinition(self::STOCK_REAP, (clone $stock)->setTags([])->setAutoconfigured(false)->setPublic(false));
         $container->setDefinition(self::REAP, $this->command(ReapCommand::class, 'nrllm:agent:reap', ReapCommand::DESCRIPTION, true)
             ->setArgument('$stock', new ServiceClosureArgument(new Reference(self::STOCK_REAP))));
@@ -123,19 +126,21 @@ final class OverrideNrLlmServicesPass implements CompilerPassInterface
     }
 
     /**
-     * A proxy of nr_llm's interface, written by Symfony while the container is dumped, that calls LeasedAgentRunRepository. No class of this
-     * package implements the interface: one method more in it would be a fatal error that takes the whole site down.
+     * A proxy of nr_llm's interface, written by Symfony while the container is dumped, that calls
+     * LeasedAgentRunRepository. No class of this package implements the interface: one method more
+     * in it would be a fatal error that takes the whole site down.
      *
-     * @return string why it is not intercepted, '' where it is
+     * @return string why it is not overridden, '' where it is
      */
-    private function interceptRepository(ContainerBuilder $container): string
+    private function overrideRepository(ContainerBuilder $container): string
     {
         if (!class_exists('Symfony\Component\VarExporter\ProxyHelper')
             || !method_exists('Symfony\Component\VarExporter\ProxyHelper', 'generateLazyProxy')) {
             return 'symfony/var-exporter 6.2 or newer is needed for a proxy of an interface.';
         }
         try {
-            // What Symfony will do when it dumps the container; there, a failure would take the site down.
+            // What Symfony will do when it dumps the container; there, a failure would take the
+            // site down.
             \Symfony\Component\VarExporter\ProxyHelper::generateLazyProxy(null, [new \ReflectionClass(self::INTERFACE)]);
         } catch (\Throwable $error) {
             return 'No proxy of the interface can be made: ' . $error->getMessage();
@@ -152,7 +157,7 @@ final class OverrideNrLlmServicesPass implements CompilerPassInterface
             $container->removeDefinition(self::INTERFACE);
             $inner = self::STOCK_RUNS;
         }
-        // With a problem the factory tells the log and hands nr_llm's own repository out.
+        // With a problem the factory logs it and returns nr_llm's own repository.
         $this->add($container, LeasedAgentRunRepositoryFactory::class)->setArgument('$inner', new Reference($inner))->setArgument('$problem', $problem);
         $container->setDefinition(self::RUNS, (new Definition(self::INTERFACE))
             ->setFactory([new Reference(LeasedAgentRunRepositoryFactory::class), 'create'])
@@ -202,8 +207,9 @@ final class OverrideNrLlmServicesPass implements CompilerPassInterface
     }
 
     /**
-     * What the backend shows, where the system extensions for it are installed. Their interfaces decide: a class that implements a missing
-     * interface would break the container of the whole site.
+     * What the backend shows, where the system extensions for it are installed. Their interfaces
+     * decide: a class that implements a missing interface would break the container of the whole
+     * site.
      */
     private function addBackend(ContainerBuilder $container): void
     {
@@ -261,8 +267,8 @@ final class OverrideNrLlmServicesPass implements CompilerPassInterface
     }
 
     /**
-     * The transports that messages can be sent to. Of TYPO3's own doctrine transport it is known which connection it opens; of another
-     * one it is not, so that is never written to directly.
+     * The transports that messages can be sent to. Of TYPO3's own doctrine transport it is known
+     * which connection it opens; of another one it is not, so that is never written to directly.
      *
      * @return array<string, array{kind: string, queue: string, table: string}>
      */

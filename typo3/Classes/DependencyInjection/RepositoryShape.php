@@ -5,10 +5,12 @@ declare(strict_types=1);
 namespace NrLlmRuntime\Typo3\DependencyInjection;
 
 /**
- * Compares the methods of nr_llm's run repository that LeasedAgentRunRepository answers or watches with what it was written for.
+ * Compares the methods of nr_llm's run repository that LeasedAgentRunRepository answers or watches
+ * with what it was written for.
  *
- * The interface changes from release to release. Methods this package does not know do not matter, they are passed through; one that it
- * answers and that now means something else does: then nr_llm's own repository stays in charge, whole.
+ * The interface changes from release to release. Methods this package does not know do not matter,
+ * they are passed through; one that it answers and that now means something else does: then
+ * nr_llm's own repository stays in use, whole.
  */
 final class RepositoryShape
 {
@@ -21,7 +23,7 @@ final class RepositoryShape
         'requeueStale' => ['int $runUid', 'int $now'],
         'deadLetterStale' => ['int $runUid', 'int $now', 'string $terminationReason'],
     ];
-    /** Answered by nr_llm with these arguments read or replaced on the way; what follows them is handed on. */
+    /** Answered by nr_llm with these arguments read or replaced on the way; what follows them is passed on. */
     private const LEADING = [
         'claimForResume' => ['int $runUid', 'string $claimedBy', 'int $leaseExpires'],
         'claimForResumeFromInput' => ['int $runUid', 'string $claimedBy', 'int $leaseExpires'],
@@ -62,7 +64,8 @@ final class RepositoryShape
 
     private static function parameter(\ReflectionParameter $parameter): string
     {
-        // Defaults do not matter: a proxy hands on what the caller gave, and LeasedAgentRunRepository asks for what it needs.
+        // Defaults do not matter: a proxy passes on what the caller gave, and
+        // LeasedAgentRunRepository asks for what it needs.
         return $parameter->getType() . ($parameter->isPassedByReference() ? ' &' : ' ') . ($parameter->isVariadic() ? '...' : '') . '$'
             . $parameter->getName();
     }

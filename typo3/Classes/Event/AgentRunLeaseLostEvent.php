@@ -5,7 +5,8 @@ declare(strict_types=1);
 namespace NrLlmRuntime\Typo3\Event;
 
 /**
- * This process no longer owns an agent run that it was executing. It has written nothing to the run since.
+ * This process no longer owns an agent run that it was executing. It has written nothing to the run
+ * since.
  */
 final class AgentRunLeaseLostEvent
 {

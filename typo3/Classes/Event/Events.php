@@ -7,7 +7,8 @@ namespace NrLlmRuntime\Typo3\Event;
 use Psr\Log\LoggerInterface;
 
 /**
- * Dispatches this package's PSR-14 events. A listener that throws is logged and changes nothing: the runs have been written already.
+ * Dispatches this package's PSR-14 events. A listener that throws is logged and changes nothing:
+ * the runs have been written already.
  */
 final class Events
 {

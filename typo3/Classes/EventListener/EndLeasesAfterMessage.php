@@ -8,7 +8,8 @@ use NrLlmRuntime\Typo3\Repository\LeaseKeeper;
 use Psr\Log\LoggerInterface;
 
 /**
- * Between two messages a worker executes no run: a lease that is still kept belongs to a run that was given up without being settled.
+ * Between two messages a worker executes no run: a lease that is still kept belongs to a run that
+ * was given up without being settled.
  */
 final class EndLeasesAfterMessage
 {

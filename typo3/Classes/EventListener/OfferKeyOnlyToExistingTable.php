@@ -8,8 +8,9 @@ use NrLlmRuntime\Typo3\Settings\ConnectionSettings;
 use TYPO3\CMS\Core\Database\Event\AlterTableDefinitionStatementsEvent;
 
 /**
- * Takes the statement of ext_tables.sql out again where nobody else declares the run table: a table of nothing but a key cannot be
- * created, and would stop the database comparison of the whole site.
+ * Takes the statement of ext_tables.sql out again where no other extension declares the run table:
+ * a table of nothing but a key cannot be created, and would stop the database comparison of the
+ * whole site.
  */
 final class OfferKeyOnlyToExistingTable
 {

@@ -14,9 +14,10 @@ use Symfony\Component\Messenger\Stamp\DelayStamp;
 use Symfony\Component\Messenger\Stamp\TransportNamesStamp;
 
 /**
- * A worker acknowledges a message after its handler has returned, also where nr_llm could not claim the run because of an error. This
- * listener runs in between: the message of a run that was not handled is sent again, with a delay. Where it cannot be sent, the worker
- * ends without the acknowledgement, and the transport delivers the message again.
+ * A worker acknowledges a message after its handler has returned, also where nr_llm could not claim
+ * the run because of an error. This listener runs in between: the message of a run that was not
+ * handled is sent again, with a delay. Where it cannot be sent, the worker ends without the
+ * acknowledgement, and the transport delivers the message again.
  */
 final class ResendMessageOfUnhandledRun
 {
@@ -30,10 +31,12 @@ final class ResendMessageOfUnhandledRun
     ) {}
 
     /**
-     * Before a message is handled: nr_llm reads the run over TYPO3's connection and takes an error for "there is no such run".
+     * Before a message is handled: nr_llm reads the run over TYPO3's connection and takes an error
+     * for "there is no such run".
      *
      * @param object $event WorkerMessageReceivedEvent
-     * @throws \Throwable where the database cannot be reached; the worker ends, the message is not acknowledged
+     * @throws \Throwable where the database cannot be reached; the worker ends, the message is not
+     *     acknowledged
      */
     public function received(object $event): void
     {

@@ -11,8 +11,9 @@ use TYPO3\CMS\Core\Database\ConnectionPool;
 /**
  * When a resident reaper has to act.
  *
- * A lease that expires in second E is stale from second E + 1 on. The reaper sleeps until the next expiry that it knows, and a second at most:
- * a lease may be taken while it sleeps. So a run is reaped within two seconds of its lease's expiry, whatever the lease's length.
+ * A lease that expires in second E is stale from second E + 1 on. The reaper sleeps until the next
+ * expiry that it knows, and a second at most: a lease may be taken while it sleeps. So a run is
+ * reaped within two seconds of its lease's expiry, whatever the lease's length.
  */
 final class NextExpiry
 {

@@ -8,10 +8,12 @@ use NrLlmRuntime\Typo3\Settings\ConnectionSettings;
 use TYPO3\CMS\Core\Database\ConnectionPool;
 
 /**
- * Tests whether nr_llm's codec can read the stored payloads of a run. A run that it cannot read must neither go back on the queue, where
- * no worker can run it and no reaper sees it, nor be erased while the key may come back.
+ * Tests whether nr_llm's codec can read the stored payloads of a run. A run that it cannot read
+ * must neither go back on the queue, where no worker can run it and no reaper sees it, nor be
+ * erased while the key may come back.
  *
- * Payloads are loaded one at a time, and only sealed ones: thousands of stale runs of a megabyte each must not cost memory.
+ * Payloads are loaded one at a time, and only sealed ones: thousands of stale runs of a megabyte
+ * each must not cost memory.
  */
 final class PayloadCheck
 {
@@ -33,7 +35,8 @@ final class PayloadCheck
     public function __construct(private readonly ConnectionPool $connections, private readonly ?object $codec = null) {}
 
     /**
-     * @return string what cannot be read and why, '' where everything can. Never holds a part of a payload.
+     * @return string what cannot be read and why, '' where everything can. Never holds a part of a
+     *     payload.
      */
     public function problem(int $runUid): string
     {

@@ -5,17 +5,18 @@ declare(strict_types=1);
 namespace NrLlmRuntime\Typo3\Reap;
 
 /**
- * How far one tick looks for runs that it can handle. Those that it has to pass over (locked, renewed, with a uuid that no message can
- * carry, unreadable) do not use the limit up; the search goes on behind them, bounded: ten runs are looked at for each of the
- * limit (1000 at least), and so many seconds are spent since one could last be handled.
+ * Bounds the search of one tick for runs that it can handle. Runs that it has to pass over (locked,
+ * renewed, with a uuid that no message can carry, unreadable) do not use up the limit. The search
+ * continues behind them, for at most ten runs per limit (1000 at least), and for ten seconds since
+ * a run could last be handled.
  */
 final class ReapBudget
 {
-    /** Looked at whatever the limit. */
+    /** Runs examined whatever the limit. */
     private const AT_LEAST = 1000;
     private const PER_LIMIT = 10;
     private const SECONDS = 10.0;
-    /** What one listing brings: enough to find what is behind a few that are passed over, and no more than memory holds at ease. */
+    /** Runs in one listing: enough to reach those behind a few that are passed over. */
     private const LISTED_AT_LEAST = 50;
     private const LISTED_AT_MOST = 5000;
 
@@ -39,11 +40,12 @@ final class ReapBudget
     }
 
     /**
-     * The limit for a dry run that is to bring so many runs.
+     * Returns the limit for a dry run that is to list so many runs.
      */
     public function listing(int $wanted): int
     {
-        // Excepted runs do not use up the runtime's limit either, but it looks at ten a limit.
+        // Excepted runs do not use up the runtime's limit either, but it examines ten runs per
+        // limit.
         return max(self::LISTED_AT_LEAST, min($wanted, self::LISTED_AT_MOST)) + intdiv(count($this->done), self::PER_LIMIT);
     }
 

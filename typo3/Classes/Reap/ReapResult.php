@@ -47,7 +47,8 @@ final class ReapResult implements \JsonSerializable
     }
 
     /**
-     * Returns whether every stale run that was examined could be handled. Skipped runs are another process's business.
+     * Returns whether every stale run that was examined could be handled. Skipped runs are another
+     * process's business.
      */
     public function isSuccess(): bool
     {

@@ -13,8 +13,8 @@ use NrLlmRuntime\Typo3\WakeUp\WakeUps;
 use Psr\Log\LoggerInterface;
 
 /**
- * One tick of the reaper: finds the stale runs, leaves those alone whose payload cannot be read, has the runtime decide and write the
- * others, and sends their wake-ups.
+ * One tick of the reaper: finds the stale runs, leaves those alone whose payload cannot be read,
+ * has the runtime decide and write the others, and sends their wake-ups.
  *
  * @phpstan-import-type ReapedRun from \NrLlmReapReport
  */
@@ -40,7 +40,8 @@ final class Reaper
     ) {}
 
     /**
-     * Returns whether the last tick may have written. Where it has not, nr_llm's own reaper may take its place.
+     * Returns whether the last tick may have written. Where it has not, nr_llm's own reaper may
+     * take its place.
      */
     public function hasWritten(): bool
     {
@@ -48,7 +49,8 @@ final class Reaper
     }
 
     /**
-     * @param (\Closure(int): void)|null $progress called with the number of runs handled since the last call
+     * @param (\Closure(int): void)|null $progress called with the number of runs handled since the
+     *     last call
      * @throws \Throwable where the runtime or the database cannot be used
      */
     public function tick(ReapOptions $options, ?\Closure $progress = null): ReapResult
@@ -102,8 +104,9 @@ final class Reaper
     }
 
     /**
-     * Returns at most $wanted stale runs that can be handled, the oldest lease first. A dry run of the runtime lists them, so that one
-     * place knows what stale means; it is given the wake-up, so that it passes over runs that no message can carry.
+     * Returns at most $wanted stale runs that can be handled, the oldest lease first. A dry run of
+     * the runtime lists them, so that one place knows what stale means; it is given the wake-up, so
+     * that it passes over runs that no message can carry.
      *
      * @param \NrLlmRuntime $runtime
      * @return list<ReapedRun>
@@ -167,7 +170,8 @@ final class Reaper
         ?\Closure $progress,
     ): void {
         $template = $this->wakeUps->template();
-        // Without an outbox a crash between a requeue and its wake-up strands the runs in between: one at most.
+        // Without an outbox a crash between a requeue and its wake-up strands the runs in between:
+        // one at most.
         foreach (array_chunk($uids, $template !== null ? self::CHUNK : 1) as $only) {
             if ($budget->isOutOfTime()) {
                 $result->hasMore = true;
@@ -217,7 +221,8 @@ final class Reaper
                     $entry['requeueCount'],
                 ));
             } else {
-                // As nr_llm counts it: settled, so that no run is left of which no worker is notified.
+                // As nr_llm counts it: settled, so that no run is left of which no worker is
+                // notified.
                 $result->deadLettered[] = ['reason' => 'provider_failed'] + $entry;
                 $this->events->dispatch(new AgentRunDeadLetteredEvent($entry['uid'], $entry['uuid'], 'provider_failed'));
             }
@@ -230,8 +235,9 @@ final class Reaper
     }
 
     /**
-     * Sends the wake-up of a requeued run. Where that fails, the run stays queued for the sweep of `--wake-stranded` if this process has one;
-     * otherwise it is settled as failed, as nr_llm's own reaper does (P 39).
+     * Sends the wake-up of a requeued run. Where that fails, the run stays queued for the sweep of
+     * `--wake-stranded` if this process has one; otherwise it is settled as failed, as nr_llm's own
+     * reaper does (P 39).
      *
      * @param \NrLlmRuntime        $runtime
      * @param array<string, mixed> $entry
@@ -242,7 +248,8 @@ final class Reaper
         $this->unhandled->clear();
         try {
             $this->wakeUps->dispatch($entry['uuid']);
-            // The synchronous transport executes the run here and now; nr_llm reports an error of the claim as "not claimed".
+            // The synchronous transport executes the run here and now; nr_llm reports an error of
+            // the claim as "not claimed".
             $problem = implode(' ', $this->unhandled->take());
             if ($problem === '') {
                 return true;
@@ -253,7 +260,8 @@ final class Reaper
         }
         $settled = false;
         try {
-            // False where a worker, or the synchronous transport, has claimed the run meanwhile: then it is not undone.
+            // False where a worker, or the synchronous transport, has claimed the run meanwhile:
+            // then it is not undone.
             $settled = !$options->sweeps() && $runtime->failUndispatched($entry['uid'], $entry['requeueCount'], $error);
         } catch (\Throwable $second) {
             $problem .= ' It could not be settled either: ' . $second->getMessage();
@@ -295,7 +303,8 @@ final class Reaper
     }
 
     /**
-     * Ends a stale run whose payload cannot be read. Only an administrator knows that the key is gone for good.
+     * Ends a stale run whose payload cannot be read. Only an administrator knows that the key is
+     * gone for good.
      *
      * @param \NrLlmRuntime        $runtime
      * @param array<string, mixed> $entry

@@ -10,7 +10,8 @@ use NrLlmRuntime\Typo3\Settings\ConnectionSettings;
 use TYPO3\CMS\Core\Database\ConnectionPool;
 
 /**
- * The sweep for stranded runs over TYPO3's own connection, for sites without the native runtime: `--wake-stranded` does the same there.
+ * The sweep for stranded runs over TYPO3's own connection, for sites without the native runtime:
+ * `--wake-stranded` does the same there.
  */
 final class StrandedRunSweep
 {
@@ -23,8 +24,9 @@ final class StrandedRunSweep
     public function __construct(private readonly ConnectionPool $connections) {}
 
     /**
-     * Marks queued runs that no worker was notified of for this long, and returns them. A run is marked in its tstamp, guarded by the value
-     * read, so that sweeps at the same time share the runs.
+     * Marks queued runs that no worker was notified of for this long, and returns them. A run is
+     * marked in its tstamp, guarded by the value read, so that sweeps at the same time share the
+     * runs.
      *
      * @return list<array{uid: int, uuid: string, requeueCount: int, queuedSeconds: int, wokenUp: false}>
      */

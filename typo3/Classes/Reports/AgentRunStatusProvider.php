@@ -12,7 +12,8 @@ use TYPO3\CMS\Reports\Status;
 use TYPO3\CMS\Reports\StatusProviderInterface;
 
 /**
- * The status command's answer in System > Reports. Registered only where EXT:reports is installed; no other code may load this class.
+ * The status command's answer in System > Reports. Registered only where EXT:reports is installed;
+ * no other code may load this class.
  */
 final class AgentRunStatusProvider implements StatusProviderInterface
 {

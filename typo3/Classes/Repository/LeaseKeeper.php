@@ -40,7 +40,8 @@ final class LeaseKeeper
     }
 
     /**
-     * Calls $observer with a run's uid and stored owner when this process begins to execute it, and with null when it ends.
+     * Calls $observer with a run's uid and stored owner when this process begins to execute it, and
+     * with null when it ends.
      *
      * @param (\Closure(int, ?string): void)|null $observer
      */
@@ -50,8 +51,8 @@ final class LeaseKeeper
     }
 
     /**
-     * Returns the expiry that a claim, fence or renewal writes: of the configured length where leases are kept, else the caller's. An
-     * expiry in the past is the caller's wish, and stays.
+     * Returns the expiry that a claim, fence or renewal writes: of the configured length where
+     * leases are kept, else the caller's. An expiry in the past is the caller's wish, and stays.
      */
     public function leaseExpires(int $callers): int
     {
@@ -78,8 +79,8 @@ final class LeaseKeeper
     }
 
     /**
-     * Returns the stored name for the one that a guard gives. A name under which this process never claimed (read from a row, for
-     * example) is returned unchanged.
+     * Returns the stored name for the one that a guard gives. A name under which this process never
+     * claimed (read from a row, for example) is returned unchanged.
      */
     public function nameForGuard(string $given, ?int $runUid = null): string
     {
@@ -101,7 +102,8 @@ final class LeaseKeeper
     /**
      * Remembers the owner of a claimed run and keeps its lease.
      *
-     * @return bool false: the run is lost already (another owner, or cancelled), so the claim is not won
+     * @return bool false: the run is lost already (another owner, or cancelled), so the claim is
+     *     not won
      */
     public function claimed(int $runUid, string $given, string $stored, int $callersLeaseExpires): bool
     {
@@ -122,8 +124,8 @@ final class LeaseKeeper
 
             return false;
         } catch (\Throwable $error) {
-            // Without a heartbeat the short lease would expire during a longer step. The caller's own length, renewed at its steps, is
-            // what nr_llm does itself.
+            // Without a heartbeat the short lease would expire during a longer step. The caller's
+            // own length, renewed at its steps, is what nr_llm does itself.
             $this->logger->error('The lease of agent run {run} is not kept in the background, only renewed at its steps: {reason}', [
                 'run' => $runUid, 'owner' => $stored, 'reason' => $error->getMessage(),
             ]);
@@ -142,7 +144,8 @@ final class LeaseKeeper
     }
 
     /**
-     * Remembers the owner of a run that was claimed while the runtime could not answer. Its lease has the caller's length.
+     * Remembers the owner of a run that was claimed while the runtime could not answer. Its lease
+     * has the caller's length.
      */
     public function claimedWithoutHeartbeat(int $runUid, string $given, string $stored): void
     {
@@ -150,7 +153,8 @@ final class LeaseKeeper
     }
 
     /**
-     * Returns the lease that this process keeps of a run for an owner (a stored name; null: any), null where it keeps none.
+     * Returns the lease that this process keeps of a run for an owner (a stored name; null: any),
+     * null where it keeps none.
      *
      * @return \NrLlmLease|null
      */
@@ -158,7 +162,8 @@ final class LeaseKeeper
     {
         $kept = $this->kept[$runUid] ?? null;
         if ($kept !== null && $kept['nonce'] !== $this->nonceOfThisProcess()) {
-            // Inherited by fork: the parent's heartbeat continues, this process has to ask the database.
+            // Inherited by fork: the parent's heartbeat continues, this process has to ask the
+            // database.
             unset($this->kept[$runUid]);
 
             return null;
@@ -168,7 +173,8 @@ final class LeaseKeeper
     }
 
     /**
-     * Returns whether the last successful heartbeat is younger than a third of the lease, so that another renewal would add nothing.
+     * Returns whether the last successful heartbeat is younger than a third of the lease, so that
+     * another renewal would add nothing.
      *
      * @param \NrLlmLease $lease
      */
@@ -185,7 +191,8 @@ final class LeaseKeeper
     }
 
     /**
-     * Returns whether the heartbeat of a run has ended by one of its limits. Its lease is then lost for good (P 18).
+     * Returns whether the heartbeat of a run has ended by one of its limits. Its lease is then lost
+     * for good (P 18).
      */
     public function reachedLimit(int $runUid): bool
     {
@@ -198,7 +205,7 @@ final class LeaseKeeper
     /**
      * Ends the heartbeat of a run that was settled, suspended, requeued or lost.
      *
-     * @param string|null $owner stored name of the owner whose run it was; null: whoever owns it
+     * @param string|null $owner stored name of the owner whose run it was; null: any owner
      */
     public function end(int $runUid, ?string $owner = null): void
     {
@@ -216,7 +223,8 @@ final class LeaseKeeper
     }
 
     /**
-     * Ends all heartbeats. Called where the process executes no run: a run that its worker gave up without settling it must become stale.
+     * Ends all heartbeats. Called where the process executes no run: a run that its worker gave up
+     * without settling it must become stale.
      *
      * @return int the number of heartbeats ended
      */
@@ -249,8 +257,9 @@ final class LeaseKeeper
     }
 
     /**
-     * The heartbeat has a connection of its own, which a server near its limit may refuse. A short lease without a heartbeat would
-     * expire in the middle of a step, so this is asked before the first one is kept.
+     * The heartbeat has a connection of its own, which a server near its limit may refuse. A short
+     * lease without a heartbeat would expire in the middle of a step, so this is asked before the
+     * first one is kept.
      *
      * @throws \NrLlmException
      */
@@ -272,8 +281,8 @@ final class LeaseKeeper
     }
 
     /**
-     * The runtime's own nonce, so that names made here and there are recognisably of one process. It changes with a fork, also in a
-     * child that has its parent's pid.
+     * The runtime's own nonce, so that names made here and there are recognisably of one process.
+     * It changes with a fork, also in a child that has its parent's pid.
      */
     private function nonceOfThisProcess(): string
     {

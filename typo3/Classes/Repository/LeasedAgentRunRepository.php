@@ -11,15 +11,18 @@ use NrLlmRuntime\Typo3\Event\Events;
 use Psr\Log\LoggerInterface;
 
 /**
- * Decorates nr_llm's AgentRunRepository. It does not implement nr_llm's interface, whose shape changes from release to release: Symfony
- * writes a proxy of the interface that calls this object, and methods that this object does not know go to nr_llm's repository.
+ * Decorates nr_llm's AgentRunRepository. It does not implement nr_llm's interface, whose shape
+ * changes from release to release: Symfony writes a proxy of the interface that calls this object,
+ * and methods that this object does not know go to nr_llm's repository.
  *
- * A native runtime that cannot answer (no connection left, refused settings) must not cost a run that nr_llm's own code would complete
- * (P 38). With `fallback = php` nr_llm's repository answers in its place, under the same owner name; with `fallback = none` the error is
- * thrown, and a run that could not be claimed is recorded so that its message is sent again.
+ * A native runtime that cannot answer (no connection left, refused settings) must not cost a run
+ * that nr_llm's own code would complete (P 38). With `fallback = php` nr_llm's repository answers
+ * in its place, under the same owner name; with `fallback = none` the error is thrown, and a run
+ * that could not be claimed is recorded so that its message is sent again.
  *
- * Trailing `...$rest`: arguments that a later release adds. Where nr_llm answers they are handed on. Where the runtime answers, the
- * shape check of the container build guarantees that there are none (RepositoryShape).
+ * Trailing `...$rest`: arguments that a later release adds. Where nr_llm answers they are handed
+ * on. Where the runtime answers, the shape check of the container build guarantees that there are
+ * none (RepositoryShape).
  */
 final class LeasedAgentRunRepository
 {
@@ -56,8 +59,9 @@ final class LeasedAgentRunRepository
             $this->unhandled->add($runUid, $error->getMessage());
             $this->fallBack('claim', $runUid, $error);
         }
-        // The first attempt may have taken effect although its reply was lost. Then the row names this process, whose names are unique,
-        // as the owner. A run that this process has owned before is left alone: it may have been given up with a write in flight.
+        // The first attempt may have taken effect although its reply was lost. Then the row names
+        // this process, whose names are unique, as the owner. A run that this process has owned
+        // before is left alone: it may have been given up with a write in flight.
         $won = $this->inner->claimQueued($runUid, $stored, $leaseExpires)
             || (!$claimedBefore && $this->inner->renewLease($runUid, $stored, $leaseExpires));
         $this->unhandled->remove($runUid);
@@ -107,7 +111,8 @@ final class LeasedAgentRunRepository
         try {
             $requeued = $this->native->requeue($runUid, $stored);
         } catch (\NrLlmException $error) {
-            // Where the first attempt took effect and its reply was lost, nr_llm is told "not requeued" and sends no message.
+            // Where the first attempt took effect and its reply was lost, nr_llm gets the answer
+            // "not requeued" and sends no message.
             $this->unhandled->add($runUid, $error->getMessage());
             $this->fallBack('requeue', $runUid, $error);
             $requeued = $this->inner->requeue($runUid, $stored);
@@ -179,7 +184,8 @@ final class LeasedAgentRunRepository
         $arguments[array_key_exists(5, $arguments) ? 5 : 'leaseExpires'] = $this->keeper->leaseExpires($expires);
         $runUid = $this->inner->startRun(...$arguments);
         if (is_int($runUid) && $runUid > 0) {
-            // A run lost right after its start is noticed by the first renewal; this method has to return the run's uid.
+            // A run lost right after its start is noticed by the first renewal; this method has to
+            // return the run's uid.
             $this->keeper->claimed($runUid, $given, $stored, $expires);
         }
 
@@ -202,7 +208,8 @@ final class LeasedAgentRunRepository
     }
 
     /**
-     * Calls nr_llm's method. The owner among its arguments, recognised by its parameter's name, is translated to the stored name.
+     * Calls nr_llm's method. The owner among its arguments, recognised by its parameter's name, is
+     * translated to the stored name.
      *
      * @param array<int|string, mixed> $arguments
      */
@@ -222,7 +229,8 @@ final class LeasedAgentRunRepository
     // ------------------------------------------------------------------------------------------------------------------------------
 
     /**
-     * A write guarded by the owner: by the runtime, else by nr_llm (P 38). A false answer means that the lease is lost.
+     * A write guarded by the owner: by the runtime, else by nr_llm (P 38). A false answer means
+     * that the lease is lost.
      *
      * @param \Closure(int): bool $byRuntime called with the lease's expiry
      * @param \Closure(): bool    $byNrLlm
@@ -237,14 +245,16 @@ final class LeasedAgentRunRepository
     ): bool {
         $lease = $this->keeper->lease($runUid, $stored);
         if ($lease !== null && !$this->reportsProgress($runUid, $stored, $lease)) {
-            // Lost by a limit or cancelled: final. Lost because no heartbeat got through: the row decides who owns the run.
+            // Lost by a limit or cancelled: final. Lost because no heartbeat got through: the row
+            // decides who owns the run.
             if ($lease->state() === 'cancelled' || $this->keeper->reachedLimit($runUid)) {
                 return $this->lost($runUid, $stored, $lease->lastError() ?? $lease->state());
             }
             $this->keeper->end($runUid, $stored);
             $lease = null;
         }
-        // While heartbeats fail the lease has to last until nr_llm's next step, as it does without a heartbeat.
+        // While heartbeats fail the lease has to last until nr_llm's next step, as it does without
+        // a heartbeat.
         $kept = $lease !== null && $lease->state() === 'held';
         try {
             $held = $byRuntime($kept ? $this->keeper->leaseExpires($callersLeaseExpires) : $callersLeaseExpires);
@@ -333,8 +343,9 @@ final class LeasedAgentRunRepository
     }
 
     /**
-     * Settles or suspends a run by nr_llm's method. The heartbeat continues until then, and ends also when the call fails: a run that
-     * could not be settled has to become stale. A call by another owner changes nothing and leaves the heartbeat alone.
+     * Settles or suspends a run by nr_llm's method. The heartbeat continues until then, and ends
+     * also when the call fails: a run that could not be settled has to become stale. A call by
+     * another owner changes nothing and leaves the heartbeat alone.
      *
      * @param array<int|string, mixed> $arguments
      */

@@ -10,8 +10,8 @@ use NrLlmRuntime\Typo3\Settings\RuntimeSettings;
 use Psr\Log\LoggerInterface;
 
 /**
- * Makes what the proxy of nr_llm's repository interface calls. Symfony calls it at the first use in a process, not when the container
- * is built.
+ * Makes what the proxy of nr_llm's repository interface calls. Symfony calls it at the first use in
+ * a process, not when the container is built.
  */
 final class LeasedAgentRunRepositoryFactory
 {
@@ -26,7 +26,8 @@ final class LeasedAgentRunRepositoryFactory
         private readonly string $problem = '',
     ) {}
 
-    // The return type is object, not nr_llm's interface: LeasedAgentRunRepository does not implement it.
+    // The return type is object, not nr_llm's interface: LeasedAgentRunRepository does not
+    // implement it.
     public function create(): object
     {
         if ($this->problem !== '') {
@@ -45,8 +46,8 @@ final class LeasedAgentRunRepositoryFactory
         try {
             $native = $this->locator->runtime();
         } catch (\Throwable $error) {
-            // Settings that the runtime refuses, such as TLS in the other driver's spelling. The commands fail and report it; a worker
-            // or a web request must not fail (P 38).
+            // Settings that the runtime refuses, such as TLS in the other driver's spelling. The
+            // commands fail and report it; a worker or a web request must not fail (P 38).
             $this->locator->logOnce(
                 'The native runtime refuses the settings, nr_llm\'s own PHP code executes agent runs: {reason}',
                 ['reason' => $error->getMessage()],

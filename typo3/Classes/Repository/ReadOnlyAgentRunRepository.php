@@ -7,8 +7,9 @@ namespace NrLlmRuntime\Typo3\Repository;
 use NrLlmRuntime\Typo3\Runtime\RuntimeUnavailableException;
 
 /**
- * Decorates nr_llm's repository where there is no native runtime and the administrator forbade nr_llm's own code
- * (`fallback = none`): no run is claimed or reaped. Reading, settling and purging still work.
+ * Decorates nr_llm's repository where there is no native runtime and the administrator forbade
+ * nr_llm's own code (`fallback = none`): no run is claimed or reaped. Reading, settling and purging
+ * still work.
  */
 final class ReadOnlyAgentRunRepository
 {
@@ -31,7 +32,8 @@ final class ReadOnlyAgentRunRepository
                 . $this->reason;
             $runUid = $arguments[0] ?? $arguments['runUid'] ?? null;
             if ($name === 'claimQueued' && is_int($runUid)) {
-                // nr_llm reports this as "not claimed"; the message must not be acknowledged for it.
+                // nr_llm reports this as "not claimed"; the message must not be acknowledged for
+                // it.
                 $this->unhandled->add($runUid, $error);
             }
             throw new RuntimeUnavailableException($error);

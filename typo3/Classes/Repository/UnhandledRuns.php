@@ -7,8 +7,9 @@ namespace NrLlmRuntime\Typo3\Repository;
 /**
  * Runs that this process was asked to execute and could not claim although they may be queued.
  *
- * nr_llm reports a claim that failed with an error as "not claimed", and the transport then acknowledges the message. The listener
- * ResendMessageOfUnhandledRun reads this record before the acknowledgement and sends the message again.
+ * nr_llm reports a claim that failed with an error as "not claimed", and the transport then
+ * acknowledges the message. The listener ResendMessageOfUnhandledRun reads this record before the
+ * acknowledgement and sends the message again.
  */
 final class UnhandledRuns
 {

@@ -10,10 +10,11 @@ use NrLlmRuntime\Typo3\Settings\SettingsException;
 use Psr\Log\LoggerInterface;
 
 /**
- * The way to the native runtime: the PHP extension, else the FFI bridge, else none; and why.
+ * Finds the binding of the native runtime: the PHP extension, else the FFI bridge, else none.
  *
- * The class NrLlmRuntime alone proves nothing: the stubs for static analysis declare it too. So the extension is asked for by name, and
- * the bridge by the package that the class's file belongs to.
+ * The class NrLlmRuntime alone proves nothing, since the stubs for static analysis declare it too.
+ * The extension is recognised by its name, the bridge by the package that the class's file belongs
+ * to.
  */
 class RuntimeLocator
 {
@@ -25,7 +26,7 @@ class RuntimeLocator
     /** @var list<string> */
     private array $reasons = [];
     private ?object $runtime = null;
-    /** @var array<string, true> in a static, as "once" means once a process, however many containers there are */
+    /** @var array<string, true> static: "once" is once per process, with any number of containers */
     private static array $logged = [];
 
     public function __construct(
@@ -35,7 +36,7 @@ class RuntimeLocator
     ) {}
 
     /**
-     * One of the constants of this class.
+     * Returns the binding: one of the constants of this class.
      */
     public function binding(): string
     {
@@ -48,7 +49,7 @@ class RuntimeLocator
     }
 
     /**
-     * Why it is this path, a sentence each.
+     * Returns why it is this binding, a text for each reason.
      *
      * @return list<string>
      */
@@ -60,7 +61,8 @@ class RuntimeLocator
     }
 
     /**
-     * The runtime, one for this process and these settings. It connects at its first call that needs the database.
+     * Returns the runtime, one per process and settings. It connects at its first call that
+     * needs the database.
      *
      * @return \NrLlmRuntime
      * @throws RuntimeUnavailableException where there is no path
@@ -77,7 +79,8 @@ class RuntimeLocator
     }
 
     /**
-     * Opens and closes a connection beside the runtime's own, as the heartbeat thread will. It proves that the server gives one.
+     * Opens and closes a connection beside the runtime's own, as the heartbeat thread will. It
+     * proves that the server gives one.
      *
      * @throws \NrLlmException where the connection is refused
      */
@@ -95,7 +98,7 @@ class RuntimeLocator
     }
 
     /**
-     * The runtime's version, '' where there is none.
+     * Returns the runtime's version, '' where there is none.
      */
     public function version(): string
     {
@@ -103,13 +106,13 @@ class RuntimeLocator
     }
 
     /**
-     * Tells the log, once a process, that nr_llm's own PHP code stays in charge.
+     * Logs once per process that nr_llm's own PHP code stays in use.
      */
     public function logFallback(): void
     {
         $this->logOnce(
             $this->settings->fallback() === RuntimeSettings::FALLBACK_PHP
-                ? 'The native runtime is not used: nr_llm\'s own PHP code stays in charge of agent runs. {reason}'
+                ? 'The native runtime is not used: nr_llm\'s own PHP code executes agent runs. {reason}'
                 : 'The native runtime cannot be used, and the extension setting "fallback" forbids nr_llm\'s own PHP code. {reason}',
             ['reason' => implode(' ', $this->reasons())],
         );
@@ -133,7 +136,8 @@ class RuntimeLocator
     }
 
     /**
-     * The folder of the package nrllm-runtime/ffi, where it is the one that declares NrLlmRuntime; null otherwise.
+     * The folder of the package nrllm-runtime/ffi, where it is the one that declares NrLlmRuntime;
+     * null otherwise.
      */
     protected function bridgeFolder(): ?string
     {
@@ -153,7 +157,8 @@ class RuntimeLocator
     }
 
     /**
-     * Makes the bridge load its library: null when it does, else its own words on what is in the way.
+     * Makes the bridge load its library: null when it does, else its own words on what is in the
+     * way.
      */
     protected function tryBridge(): ?string
     {

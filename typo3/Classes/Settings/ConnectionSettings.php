@@ -9,8 +9,9 @@ use Doctrine\DBAL\Tools\DsnParser;
 /**
  * The database settings of TYPO3, as the native runtime takes them.
  *
- * The runtime opens a connection of its own, so what TYPO3 does to its connections (initCommands, wrapper class, middlewares) does not
- * reach it. TLS settings are handed over as they are written: the runtime refuses those of the other driver instead of ignoring them.
+ * The runtime opens a connection of its own, so what TYPO3 does to its connections (initCommands,
+ * wrapper class, middlewares) does not reach it. TLS settings are handed over as they are written:
+ * the runtime refuses those of the other driver instead of ignoring them.
  *
  * @phpstan-import-type ConnectionArray from \NrLlmRuntime
  */
@@ -25,11 +26,11 @@ final class ConnectionSettings
         'persistent'];
 
     /**
-     * Name of the connection that a table is mapped to.
+     * Returns the name of the connection that a table is mapped to.
      */
     public function connectionName(string $table = self::RUN_TABLE): string
     {
-        // TableMapping does not exist until somebody maps a table.
+        // TableMapping does not exist until a table is mapped.
         $name = $GLOBALS['TYPO3_CONF_VARS']['DB']['TableMapping'][$table] ?? '';
 
         return is_string($name) && $name !== '' ? $name : 'Default';
@@ -43,7 +44,7 @@ final class ConnectionSettings
     }
 
     /**
-     * Whether the run table lives where the native runtime can go: MySQL or MariaDB.
+     * Returns whether the run table lives where the native runtime can go: MySQL or MariaDB.
      */
     public function isSupported(): bool
     {
@@ -51,7 +52,8 @@ final class ConnectionSettings
     }
 
     /**
-     * The settings of the run table's connection, for the constructor of NrLlmRuntime. They hold the password.
+     * Returns the settings of the run table's connection, for NrLlmRuntime's constructor. They hold
+     * the password.
      *
      * @return ConnectionArray
      * @throws SettingsException
@@ -62,7 +64,8 @@ final class ConnectionSettings
     }
 
     /**
-     * Whether a second connection leads to the same database on the same server as the run table's.
+     * Returns whether a second connection leads to the same database on the same server as the run
+     * table's.
      */
     public function isRunTablesDatabase(string $connection): bool
     {
@@ -77,7 +80,8 @@ final class ConnectionSettings
     }
 
     /**
-     * What initial commands do to TYPO3's connections and not to the runtime's, where it matters: sql_mode and isolation level.
+     * Returns what initial commands change on TYPO3's connections and not on the runtime's, where
+     * it matters: sql_mode and isolation level.
      *
      * @return list<string> a sentence each
      */
@@ -90,7 +94,8 @@ final class ConnectionSettings
         }
         $sources = ['initCommands' => $settings['initCommands'] ?? ''];
         $options = is_array($settings['driverOptions'] ?? null) ? $settings['driverOptions'] : [];
-        // MYSQLI_INIT_COMMAND and PDO::MYSQL_ATTR_INIT_COMMAND, by number: the driver's extension need not be loaded.
+        // MYSQLI_INIT_COMMAND and PDO::MYSQL_ATTR_INIT_COMMAND, by number: the driver's extension
+        // need not be loaded.
         $sources['driverOptions (init command)'] = $options[($settings['driver'] ?? '') === 'pdo_mysql' ? 1002 : 3] ?? '';
         $findings = [];
         foreach ($sources as $source => $commands) {

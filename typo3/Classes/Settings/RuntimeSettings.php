@@ -7,9 +7,9 @@ namespace NrLlmRuntime\Typo3\Settings;
 use TYPO3\CMS\Core\Configuration\ExtensionConfiguration;
 
 /**
- * The extension configuration (ext_conf_template.txt). TYPO3 stores it as strings, and an administrator may have written anything. A
- * value that cannot be used is replaced by the default and named by problems(): the status command, the log and the command that meets
- * it report it.
+ * The extension configuration (ext_conf_template.txt). TYPO3 stores it as strings, and an
+ * administrator may have written anything. A value that cannot be used is replaced by the default
+ * and named by problems(): the status command, the log and the command that meets it report it.
  */
 final class RuntimeSettings
 {

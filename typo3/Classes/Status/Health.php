@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace NrLlmRuntime\Typo3\Status;
 
 /**
- * Whether the numbers are healthy. Pure: the same numbers give the same answer.
+ * Returns whether the numbers are healthy. Pure: the same numbers give the same answer.
  */
 final class Health
 {

@@ -15,8 +15,9 @@ use NrLlmRuntime\Typo3\WakeUp\Routing;
 use NrLlmRuntime\Typo3\WakeUp\WakeUps;
 
 /**
- * Checks that the installation works as the administrator believes it does. Most of what goes wrong here goes wrong silently: an
- * override that was lost, a routing that executes runs twice, a key that was never created.
+ * Checks that the installation works as the administrator believes it does. Most of what goes wrong
+ * here goes wrong silently: an override that was lost, a routing that executes runs twice, a key
+ * that was never created.
  */
 final class InstallationCheck
 {
@@ -26,7 +27,7 @@ final class InstallationCheck
     public const ERROR = 'error';
     /** The length of a lease that is not kept in the background. */
     private const NR_LLM_LEASE_SECONDS = 900;
-    /** Clocks that nobody tends differ by more. */
+    /** The skew in seconds that synchronised clocks stay below. */
     private const MOST_SKEW_SECONDS = 2.0;
 
     /**
@@ -105,9 +106,10 @@ final class InstallationCheck
     }
 
     /**
-     * Whether the clocks of this host and of the database agree well enough. A lease is renewed a third of its length after the last time, so
-     * that a skew of two thirds makes a lease look over that is kept; a third is half of that. Pure, so that it can be tested without clocks
-     * that are wrong.
+     * Returns whether the clocks of this host and of the database agree well enough. A lease is
+     * renewed a third of its length after the last time, so that a skew of two thirds makes a lease
+     * look over that is kept; a third is half of that. Pure, so that it can be tested without
+     * clocks that are wrong.
      *
      * @return array{check: string, level: string, text: string}
      */
@@ -180,8 +182,8 @@ final class InstallationCheck
      */
     private function command(): array
     {
-        if (!$this->facts->reapIsTakenOver()) {
-            return self::result('command', false, 'nrllm:agent:reap is not taken over: ' . $this->facts->reapProblem());
+        if (!$this->facts->reapIsOverridden()) {
+            return self::result('command', false, 'nrllm:agent:reap is not overridden: ' . $this->facts->reapProblem());
         }
         try {
             // What TYPO3 runs under that name, which is what counts.
@@ -190,7 +192,7 @@ final class InstallationCheck
             return self::result('command', false, 'nrllm:agent:reap cannot be made: ' . $error->getMessage());
         }
         if ($command !== null && !$command instanceof ReapCommand) {
-            return self::result('command', false, sprintf('nrllm:agent:reap is %s: another extension has taken it.', $command::class));
+            return self::result('command', false, sprintf('nrllm:agent:reap is %s: another extension has overridden it.', $command::class));
         }
 
         return self::result('command', true, 'nrllm:agent:reap is this package\'s.');
@@ -201,28 +203,29 @@ final class InstallationCheck
      */
     private function repository(string $runtimeProblem): array
     {
-        if (!$this->facts->repositoryIsIntercepted()) {
-            return self::result('repository', false, 'nr_llm\'s run repository is not intercepted: ' . $this->facts->repositoryProblem());
+        if (!$this->facts->repositoryIsOverridden()) {
+            return self::result('repository', false, 'nr_llm\'s run repository is not overridden: ' . $this->facts->repositoryProblem());
         }
         if ($this->runs !== $this->ours) {
             return self::result(
                 'repository',
                 true,
                 sprintf(
-                    'nr_llm\'s run repository is intercepted, and %s of another extension stands in front.',
+                    'nr_llm\'s run repository is overridden, and %s of another extension decorates it.',
                     get_debug_type($this->runs),
                 ),
             );
         }
         try {
-            // What a worker is given. The proxy cannot be asked: what is behind it does not have the type it promises.
+            // What a worker is given. The proxy cannot be asked: what is behind it does not have
+            // the type it promises.
             $given = $this->factory?->create();
         } catch (\Throwable $error) {
             return self::result('repository', false, 'nr_llm\'s run repository cannot be made: ' . $error->getMessage());
         }
         if ($given instanceof LeasedAgentRunRepository) {
             return $runtimeProblem !== '' ? self::result('repository', false, 'nr_llm\'s run repository is overridden, but the native runtime '
-                . 'cannot answer' . ($this->forbidsFallback() ? '.' : ': nr_llm\'s own code does.')) : self::result('repository', true, 'nr_llm\'s run repository is intercepted.');
+                . 'cannot answer' . ($this->forbidsFallback() ? '.' : ': nr_llm\'s own code does.')) : self::result('repository', true, 'nr_llm\'s run repository is overridden.');
         }
 
         return self::result('repository', false, $this->locator->isAvailable()
@@ -243,7 +246,7 @@ final class InstallationCheck
             );
         }
         $obstacle = match (true) {
-            !$this->facts->repositoryIsIntercepted() => 'nr_llm\'s run repository is not overridden',
+            !$this->facts->repositoryIsOverridden() => 'nr_llm\'s run repository is not overridden',
             !$this->locator->isAvailable() => 'there is no native runtime',
             !$databaseAnswers => 'the native runtime cannot be used',
             default => $this->heartbeatObstacle(),

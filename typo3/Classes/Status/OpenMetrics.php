@@ -5,8 +5,9 @@ declare(strict_types=1);
 namespace NrLlmRuntime\Typo3\Status;
 
 /**
- * The status in the OpenMetrics text format (1.0). Everything is a gauge: rows are purged, so no count only ever grows. Types that the
- * older Prometheus format does not know (info) are not used, so that node_exporter's textfile collector reads it as well.
+ * The status in the OpenMetrics text format (1.0). Everything is a gauge: rows are purged, so no
+ * count only ever grows. Types that the older Prometheus format does not know (info) are not used,
+ * so that node_exporter's textfile collector reads it as well.
  */
 final class OpenMetrics
 {

@@ -12,8 +12,8 @@ use NrLlmRuntime\Typo3\Settings\ConnectionSettings;
 use TYPO3\CMS\Core\Database\ConnectionPool;
 
 /**
- * The numbers of the run table: the runtime's where there is one, else by plain SQL, so that the status reports as much as it can
- * with every binding and without one. No payload is read.
+ * The numbers of the run table: the runtime's where there is one, else by plain SQL, so that the
+ * status reports as much as it can with every binding and without one. No payload is read.
  */
 final class StatusReader
 {
@@ -31,14 +31,15 @@ final class StatusReader
     ) {}
 
     /**
-     * Reads what can be read. A database or a runtime that cannot be used is part of the answer, not an exception: monitoring has to be
-     * told about it.
+     * Reads what can be read. A database or a runtime that cannot be used is part of the answer,
+     * not an exception: monitoring has to be told about it.
      *
      * @return array{
      *     counts: array<string, int>, deadLetters: array<string, int>, expiredLeases: ?int, unleasedRunning: ?int, oldestLease: ?int,
      *     oldestQueuedSeconds: ?int, unknownQueueWait: ?int, stranded: ?int, clockSkewMs: ?int, leaseKey: ?bool, server: string,
      *     isolation: string, liveWorkers: ?int, databaseProblem: string, runtimeProblem: string
-     * } null where it is not known on this path, in this release of nr_llm, or now; the problems are empty where there is none
+     * } null where it is not known on this path, in this release of nr_llm, or now; the problems
+     * are empty where there is none
      */
     public function read(string $transport, int $workerMaxAge, ?int $now = null): array
     {
@@ -128,7 +129,8 @@ final class StatusReader
     }
 
     /**
-     * Queued runs of which it is not known since when: where the column exists and nobody has filled it.
+     * Queued runs of which it is not known since when: where the column exists and has not been
+     * filled it.
      */
     private function unknownQueueWait(): int
     {
@@ -140,10 +142,12 @@ final class StatusReader
     }
 
     /**
-     * Workers, not rows, with a sign of life at most so old. Their clocks may be ahead of this one by as much; a sign of life from further in
-     * the future would keep a worker alive that is long gone.
+     * Workers, not rows, with a sign of life at most so old. Their clocks may be ahead of this one
+     * by as much; a sign of life from further in the future would keep a worker alive that is long
+     * gone.
      *
-     * @return int|null null: this release of nr_llm does not record its workers, or not in a way that is known
+     * @return int|null null: this release of nr_llm does not record its workers, or not in a way
+     *     that is known
      */
     private function liveWorkers(string $transport, int $now, int $maxAge): ?int
     {

@@ -11,10 +11,12 @@ use Symfony\Component\Messenger\MessageBusInterface;
 use Symfony\Component\Messenger\Stamp\DelayStamp;
 
 /**
- * The message bus of nr_llm's recovery after a failure: the message of a retry waits for the larger of nr_llm's backoff and the failure's
- * own waiting time, at most an hour (P 36). An open circuit says for how long it is open, and a retry before that fails for certain.
+ * The message bus of nr_llm's recovery after a failure: the message of a retry waits for the larger
+ * of nr_llm's backoff and the failure's own waiting time, at most an hour (P 36). An open circuit
+ * says for how long it is open, and a retry before that fails for certain.
  *
- * nr_llm hands the failure to its recovery and not to the bus, so it is read from the recovery's own call.
+ * nr_llm hands the failure to its recovery and not to the bus, so it is read from the recovery's
+ * own call.
  */
 final class RetryAfterMessageBus implements MessageBusInterface
 {
@@ -37,7 +39,8 @@ final class RetryAfterMessageBus implements MessageBusInterface
     }
 
     /**
-     * Returns the waiting time of the failure that nr_llm recovers from, in seconds; 0 where it has none.
+     * Returns the waiting time of the failure that nr_llm recovers from, in seconds; 0 where it has
+     * none.
      */
     private function waitingTime(): int
     {

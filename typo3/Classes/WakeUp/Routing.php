@@ -9,15 +9,16 @@ use NrLlmRuntime\Typo3\DependencyInjection\OverrideNrLlmServicesPass;
 use NrLlmRuntime\Typo3\Settings\RuntimeSettings;
 
 /**
- * Where nr_llm's message goes: the extension setting `transport`, else what TYPO3's routing names for the message itself, else what it
- * names for everything ('*').
+ * Where nr_llm's message goes: the extension setting `transport`, else what TYPO3's routing names
+ * for the message itself, else what it names for everything ('*').
  */
 final class Routing
 {
     public function __construct(private readonly ContainerFacts $facts, private readonly RuntimeSettings $settings) {}
 
     /**
-     * The transports that a wake-up is sent to; empty where the routing names none and the message is handled on the spot.
+     * The transports that a wake-up is sent to; empty where the routing names none and the message
+     * is handled on the spot.
      *
      * @return list<string>
      */
@@ -46,7 +47,8 @@ final class Routing
     }
 
     /**
-     * Returns what is wrong with the names of the transports and the remedy, '' where all of them are registered.
+     * Returns what is wrong with the names of the transports and the remedy, '' where all of them
+     * are registered.
      */
     public function problem(): string
     {
@@ -68,7 +70,7 @@ final class Routing
     }
 
     /**
-     * Whether a wake-up makes the run execute in the process that sends it.
+     * Returns whether a wake-up makes the run execute in the process that sends it.
      */
     public function isSynchronous(): bool
     {
@@ -82,8 +84,9 @@ final class Routing
     }
 
     /**
-     * TYPO3 13: '*' is not a fallback there. With a transport for the message and '*' on the synchronous one, nr_llm's own dispatches go to
-     * both: the run executes at once in the dispatching process, and is queued as well.
+     * TYPO3 13: '*' is not a fallback there. With a transport for the message and '*' on the
+     * synchronous one, nr_llm's own dispatches go to both: the run executes at once in the
+     * dispatching process, and is queued as well.
      *
      * @return string what is wrong and how to mend it, '' where nothing is
      */
@@ -133,7 +136,8 @@ final class Routing
     }
 
     /**
-     * The keys under which the routing may name the message, the most specific first; as the messenger lists them.
+     * The keys under which the routing may name the message, the most specific first; as the
+     * messenger lists them.
      *
      * @return list<string>
      */

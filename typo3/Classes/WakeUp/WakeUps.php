@@ -11,8 +11,9 @@ use Symfony\Component\Messenger\MessageBusInterface;
 use Symfony\Component\Messenger\Transport\Serialization\SerializerInterface;
 
 /**
- * How a requeued run gets its worker: a message row written in the requeue's own transaction (the outbox), where TYPO3's doctrine
- * transport lives in the run table's database; else a message sent through the bus after the commit.
+ * How a requeued run gets its worker: a message row written in the requeue's own transaction (the
+ * outbox), where TYPO3's doctrine transport lives in the run table's database; else a message sent
+ * through the bus after the commit.
  *
  * @phpstan-import-type WakeUp from \NrLlmRuntime
  */
@@ -38,7 +39,7 @@ final class WakeUps
     ) {}
 
     /**
-     * One of the constants of this class.
+     * Returns the mode: one of the constants of this class.
      */
     public function mode(): string
     {
@@ -50,7 +51,7 @@ final class WakeUps
     }
 
     /**
-     * Why this mode, in a sentence.
+     * Returns the reason for this mode.
      */
     public function reason(): string
     {
@@ -162,8 +163,8 @@ final class WakeUps
     }
 
     /**
-     * A message of the real serializer for a uuid that no run has; the runtime puts each run's uuid in its place. Without stamps: those of
-     * a retry, say, would delay it.
+     * A message of the real serializer for a uuid that no run has; the runtime puts each run's uuid
+     * in its place. Without stamps: those of a retry, say, would delay it.
      *
      * @param array{kind: string, queue: string, table: string} $sender
      * @return WakeUp|null
@@ -208,7 +209,8 @@ final class WakeUps
     private function stamps(): array
     {
         $names = $this->routing->transports();
-        // Without the stamp '*' would add the synchronous transport in TYPO3 13 (see Routing::trap()).
+        // Without the stamp '*' would add the synchronous transport in TYPO3 13 (see
+        // Routing::trap()).
         $stamp = 'Symfony\Component\Messenger\Stamp\TransportNamesStamp';
 
         return $names !== [] && class_exists($stamp) ? [new $stamp($names)] : [];

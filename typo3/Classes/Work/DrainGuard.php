@@ -14,11 +14,14 @@ use NrLlmRuntime\Typo3\WakeUp\WakeUps;
 use Psr\Log\LoggerInterface;
 
 /**
- * A worker that must stop within a time (a deploy) gives the run under way back to the queue (P 37).
+ * A worker that must stop within a time (a deploy) gives the run under way back to the queue (P
+ * 37).
  *
- * PHP runs no signal handler while it is inside a provider call, so the worker cannot do that itself. It is split in two before it opens
- * a connection: the child works and tells the parent which run it executes; the parent waits. After the time the parent ends the child
- * and hands the run back over a connection of its own. Where the write fence forbids another attempt the run is left to the reaper.
+ * PHP runs no signal handler while it is inside a provider call, so the worker cannot do that
+ * itself. It is split in two before it opens a connection: the child works and tells the parent
+ * which run it executes; the parent waits. After the time the parent ends the child and hands the
+ * run back over a connection of its own. Where the write fence forbids another attempt the run is
+ * left to the reaper.
  */
 final class DrainGuard
 {
@@ -40,7 +43,8 @@ final class DrainGuard
     /**
      * Splits the process.
      *
-     * @return int|null null: in the child, which has to work; otherwise the exit code of the command, in the parent
+     * @return int|null null: in the child, which has to work; otherwise the exit code of the
+     *     command, in the parent
      * @throws \RuntimeException where no process can be made
      */
     public function split(int $seconds, ConsoleMessages $messages): ?int

@@ -11,7 +11,8 @@ use NrLlmRuntime\Typo3\Tests\Support\Process;
 use NrLlmRuntime\Typo3\Tests\Support\SiteTestCase;
 
 /**
- * The service files in Symfony's real container, in both load orders and with other shapes of nr_llm.
+ * The service files in Symfony's real container, in both load orders and with other shapes of
+ * nr_llm.
  */
 final class ContainerTest extends SiteTestCase
 {
@@ -41,7 +42,7 @@ final class ContainerTest extends SiteTestCase
         }
     }
 
-    public function testAReleaseWithMoreMethodsIsInterceptedAndTheNewMethodsPassThrough(): void
+    public function testNewMethodsOfALaterReleasePassThrough(): void
     {
         foreach (self::ORDERS as $order) {
             $uid = $this->db->run(['status' => 'waiting_for_input']);
@@ -58,7 +59,7 @@ final class ContainerTest extends SiteTestCase
         }
     }
 
-    public function testAReleaseWithAChangedSignatureKeepsItsOwnRepositoryAndTheLogSaysSoOnce(): void
+    public function testAChangedSignatureLeavesNrLlmsRepositoryInCharge(): void
     {
         foreach (self::ORDERS as $order) {
             $uid = $this->db->run();
@@ -107,7 +108,7 @@ final class ContainerTest extends SiteTestCase
         self::assertFalse($answer['intercepted']);
         if (self::hasProxies()) {
             self::assertCount(1, $answer['log']);
-            self::assertStringContainsString('nr_llm\'s own PHP code stays in charge', $answer['log'][0]);
+            self::assertStringContainsString('nr_llm\'s own PHP code stays in use', $answer['log'][0]);
             self::assertStringContainsString('The PHP extension nrllm_runtime is not loaded. The package nrllm-runtime/ffi is not installed. '
                 . 'Install one of the two (Documentation/Installation.md).', $answer['log'][0]);
         }

@@ -35,7 +35,7 @@ final class LeasedAgentRunRepositoryTest extends SiteTestCase
         self::assertFalse($runs->claimQueued($uid, self::NAME, time() + 900), 'won once');
     }
 
-    public function testWithTheKeeperOffTheCallersLeaseIsWrittenAndTheNameIsExtendedAllTheSame(): void
+    public function testWithTheKeeperOffTheCallersLeaseIsWritten(): void
     {
         $this->db->configure(['keeper' => '0']);
         [$runs, $keeper] = $this->repository();
@@ -89,7 +89,8 @@ final class LeasedAgentRunRepositoryTest extends SiteTestCase
         $mine = $this->db->run();
         self::assertTrue($runs->claimQueued($mine, self::NAME, time() + 900));
         self::assertTrue($runs->renewLease($mine, $this->db->row($mine)['claimed_by'], time() + 900));
-        // The same name in another container: since this process uses the name itself, the stock worker's run is not its own.
+        // The same name in another container: since this process uses the name itself, the stock
+        // worker's run is not its own.
         self::assertFalse($runs->requeue($uid, self::NAME));
         self::assertSame('running', $this->db->row($uid)['status']);
     }
@@ -267,7 +268,7 @@ final class LeasedAgentRunRepositoryTest extends SiteTestCase
         self::assertTrue($runs->requeue($uid, $name));
     }
 
-    public function testAForkedChildHasNamesOfItsOwnAndLeavesTheParentsLeaseAlone(): void
+    public function testAForkedChildLeavesTheParentsLeaseAlone(): void
     {
         [$runs, $keeper] = $this->repository();
         $mine = $this->db->run();
@@ -298,7 +299,8 @@ final class LeasedAgentRunRepositoryTest extends SiteTestCase
     {
         [$runs, $keeper] = $this->repository();
         [$parents, $childs] = [$this->db->run(), $this->db->run()];
-        // The first process of a namespace has pid 1, and so has that of the next. Where the system makes none, the pids differ.
+        // The first process of a namespace has pid 1, and so has that of the next. Where the system
+        // makes none, the pids differ.
         $namespace = static fn(): bool => @pcntl_unshare(CLONE_NEWPID) || @pcntl_unshare(CLONE_NEWUSER | CLONE_NEWPID);
         $fork = static function (callable $work): int {
             $pid = pcntl_fork();
@@ -423,7 +425,7 @@ final class LeasedAgentRunRepositoryTest extends SiteTestCase
         self::assertTrue($runs->finishRun($uid, 'completed', 1, false, 1, 1, 2, 0.0, '', '', self::NAME));
     }
 
-    public function testARunSurvivesAHeartbeatThatLosesItsConnectionForLongerThanTheLease(): void
+    public function testARunSurvivesAHeartbeatWithoutAConnection(): void
     {
         $this->db->configure(['leaseSeconds' => '2']);
         $this->limitTo(0);
@@ -455,7 +457,7 @@ final class LeasedAgentRunRepositoryTest extends SiteTestCase
             $this->listeners->dispatched[0]->owner]);
     }
 
-    public function testARunThatCannotBeClaimedIsRecordedAndItsMessageIsSentAgain(): void
+    public function testARunThatCannotBeClaimedIsRecorded(): void
     {
         $this->db->configure(['fallback' => 'none']);
         $this->limitTo(1);

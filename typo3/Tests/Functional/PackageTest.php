@@ -69,7 +69,8 @@ final class PackageTest extends SiteTestCase
 
     public function testNoFileOfThePackageLoadsNrLlmOrTypo3WhenItIsRead(): void
     {
-        // What would be a fatal error where nr_llm is not installed or has another shape: a class that extends or implements its classes.
+        // What would be a fatal error where nr_llm is not installed or has another shape: a class
+        // that extends or implements its classes.
         foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator(
             Site::typo3Folder() . '/Classes',
             \FilesystemIterator::SKIP_DOTS,

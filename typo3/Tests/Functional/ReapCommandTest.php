@@ -139,7 +139,7 @@ final class ReapCommandTest extends SiteTestCase
         self::assertSame([], AgentRuntime::$ran);
     }
 
-    public function testWithTheSynchronousTransportRunsExecuteInsideTheCommandWhichSaysSo(): void
+    public function testWithTheSynchronousTransportRunsExecuteInTheCommand(): void
     {
         $this->db->configure(['keeper' => '0'], ['*' => 'default']);
         $uid = $this->db->stale();
@@ -210,7 +210,7 @@ final class ReapCommandTest extends SiteTestCase
         }
     }
 
-    public function testRunsWhosePayloadCannotBeReadAreLeftAloneAndTheOthersAreHandled(): void
+    public function testRunsThatCannotBeDecryptedAreLeftAlone(): void
     {
         $sealed = AgentStateCodec::seal('{"messages":["secret customer"]}', 'nrllm:agent-state:queued-request');
         $lost = AgentStateCodec::seal('{"messages":["secret customer"]}', 'nrllm:agent-state:queued-request', 'another key');
@@ -492,7 +492,7 @@ final class ReapCommandTest extends SiteTestCase
         self::assertStringContainsString('[OK] Reaped 0', $this->reap([], OutputInterface::VERBOSITY_DEBUG)[1]);
     }
 
-    public function testOnATerminalProgressGoesToTheErrorOutputAndTheAnswerStaysClean(): void
+    public function testOnATerminalProgressGoesToTheErrorOutput(): void
     {
         $this->db->stale();
         [$code, $output, $errors] = $this->reap([], OutputInterface::VERBOSITY_NORMAL, true);
@@ -671,14 +671,15 @@ final class ReapCommandTest extends SiteTestCase
         self::assertCount(2, $this->log()->lines('error'));
     }
 
-    public function testAWatchingReaperQueuesADeadWorkersRunWithinTwoSecondsOfItsExpiry(): void
+    public function testAWatchingReaperActsWithinTwoSecondsOfTheExpiry(): void
     {
         $this->db->configure(['leaseSeconds' => '30']);
         [$process, $pipes] = Process::start([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:reap', '--watch',
             '--wake-stranded=600', '--format=json', '--time-limit=40']);
         $stranded = $this->db->run(['tstamp' => time() - 4000]);
         $late = [];
-        // The first may be known when the reaper begins to wait; the others are taken while it sleeps.
+        // The first may be known when the reaper begins to wait; the others are taken while it
+        // sleeps.
         foreach ([3, 1, 4] as $ahead) {
             $uid = $this->db->run(['status' => 'running', 'claimed_by' => 'worker:dead:1', 'lease_expires' => $expires = time() + $ahead]);
             self::eventually(fn(): bool => $this->db->row($uid)['status'] === 'queued', $ahead + 12, 'the run is queued');
@@ -699,7 +700,7 @@ final class ReapCommandTest extends SiteTestCase
         self::assertSame([$stranded], array_column($woken, 'uid'));
     }
 
-    public function testAWatchingReaperWaitsForADatabaseThatIsDownAndReportsItOnce(): void
+    public function testAWatchingReaperReportsAnOutageOnceAndWaits(): void
     {
         $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default'] = $this->db->limited(0);
         [$process, $pipes] = Process::start([dirname(__DIR__) . '/Support/console.php', 'nrllm:agent:reap', '--watch', '--time-limit=30']);

@@ -38,8 +38,8 @@ final class StatusCommandTest extends SiteTestCase
         self::assertStringContainsString("\n warning  key: The run table has no key (status, lease_expires)", $output);
         self::assertStringEndsWith("\n [OK] Healthy.\n\n", $output);
         self::assertStringContainsString(self::hasProxies()
-            ? "\n ok       repository: nr_llm's run repository is intercepted.\n"
-            : "\n warning  repository: nr_llm's run repository is not intercepted: symfony/var-exporter 6.2 or newer", $output);
+            ? "\n ok       repository: nr_llm's run repository is overridden.\n"
+            : "\n warning  repository: nr_llm's run repository is not overridden: symfony/var-exporter 6.2 or newer", $output);
     }
 
     public function testWhatIsUnhealthyExits1(): void
@@ -150,7 +150,7 @@ final class StatusCommandTest extends SiteTestCase
         self::assertSame(0.0, $values['nrllm_agent_healthy{}']);
     }
 
-    public function testTheDoctorNamesWhatIsSilentlyWrong(): void
+    public function testChecksNameWhatIsSilentlyWrong(): void
     {
         $message = 'Netresearch\NrLlm\Service\Agent\Queue\AgentRunQueuedMessage';
         $this->db->run(['status' => 'running', 'lease_expires' => 0]);
@@ -182,7 +182,7 @@ final class StatusCommandTest extends SiteTestCase
         self::assertSame('ok', $this->checks()['key']['level']);
     }
 
-    public function testACommandThatSomebodyElseTookIsTold(): void
+    public function testACommandOfAnotherExtensionIsReported(): void
     {
         $this->site(static function ($builder): void {
             // Loaded after this package, under the same name: the last one of a name wins.
@@ -192,7 +192,7 @@ final class StatusCommandTest extends SiteTestCase
         $checks = $this->checks(false);
         self::assertSame('warning', $checks['command']['level']);
         self::assertStringContainsString(
-            'Netresearch\NrLlm\Command\ReapStaleAgentRunsCommand: another extension has taken it',
+            'Netresearch\NrLlm\Command\ReapStaleAgentRunsCommand: another extension has overridden it',
             $checks['command']['text'],
         );
     }
@@ -290,7 +290,7 @@ final class StatusCommandTest extends SiteTestCase
         self::assertStringContainsString(' warning  keeper: No lease is kept in the background', $output);
     }
 
-    public function testARuntimeThatRefusesItsSettingsIsUnhealthyAndTheNumbersAreReadAllTheSame(): void
+    public function testARuntimeThatRefusesItsSettingsIsUnhealthy(): void
     {
         $this->db->run(['tstamp' => time()]);
         $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default']['ssl_ca'] = '/nowhere/ca.pem';

@@ -73,9 +73,10 @@ final class WorkerTest extends SiteTestCase
         self::assertStringContainsString('Ran 1 agent run(s).', $output);
     }
 
-    public function testARunThatIsRequeuedMeanwhileIsLeftAloneUntilItsBackoffIsOver(): void
+    public function testARunThatIsRequeuedMeanwhileWaitsForItsBackoff(): void
     {
-        // What another worker does while this one executes its first run, in a step of that: it claims the next run, fails, and requeues it.
+        // What another worker does while this one executes its first run, in a step of that: it
+        // claims the next run, fails, and requeues it.
         $first = $this->db->run(['crdate' => 1]);
         $requeued = $this->db->run(['crdate' => 2]);
         $last = $this->db->run(['crdate' => 3]);
@@ -202,7 +203,8 @@ final class WorkerTest extends SiteTestCase
         self::assertSame(1, $code, $output);
         self::assertSame(1, substr_count($errors, '[ERROR] The database cannot be reached; nrllm:agent:work waits for it.'), $errors);
 
-        // Down while it works: the connections are killed, and the account may not log in for two seconds.
+        // Down while it works: the connections are killed, and the account may not log in for two
+        // seconds.
         $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default'] = $this->db->limited(0);
         $first = $this->db->run(['crdate' => 1]);
         [$process, $pipes] = $this->start(['nrllm:agent:work', '--limit=2', '--time-limit=30', '--sleep=0']);
@@ -223,7 +225,8 @@ final class WorkerTest extends SiteTestCase
 
     public function testARunIsNotDelayedByAnIdleConnectionThatTheServerClosed(): void
     {
-        // The worker's first run leaves TYPO3's connection open; the server closes it before the second.
+        // The worker's first run leaves TYPO3's connection open; the server closes it before the
+        // second.
         $first = $this->db->run(['crdate' => 1]);
         AgentRuntime::$steps = 1;
         $second = 0;

@@ -2,7 +2,8 @@
 
 declare(strict_types=1);
 
-// Runs an action inside a booted TYPO3, and prints its answer as JSON: php inside.php SITE ACTION ARGUMENTS...
+// Runs an action inside a booted TYPO3, and prints its answer as JSON: php inside.php SITE ACTION
+// ARGUMENTS...
 
 use TYPO3\CMS\Core\Core\Bootstrap;
 use TYPO3\CMS\Core\Core\SystemEnvironmentBuilder;
@@ -59,7 +60,8 @@ $actions = [
             $runs->renewLease($uid, 'worker:real:1', $expires),
         ];
     },
-    // Titles and levels of the status report, the lines of the widget; null where the system extension is not installed.
+    // Titles and levels of the status report, the lines of the widget; null where the system
+    // extension is not installed.
     'backend' => static function () use ($container): array {
         $report = $lines = null;
         $GLOBALS['LANG'] = $container->get('TYPO3\CMS\Core\Localization\LanguageServiceFactory')->create('default');

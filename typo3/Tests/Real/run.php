@@ -2,9 +2,10 @@
 
 declare(strict_types=1);
 
-// Tests the package on a real TYPO3 site with nr_llm: php run.php SITE SCRATCH [extension|ffi]
-// The site's own configuration and database are not touched: TYPO3 gets a folder of its own for its configuration, caches and logs
-// (TYPO3_PATH_APP), and a database of the private server (NRLLM_TEST_…). bin/test typo3-real runs it.
+// Tests the package on a real TYPO3 site with nr_llm: php run.php SITE SCRATCH [extension|ffi] The
+// site's own configuration and database are not touched: TYPO3 gets a folder of its own for its
+// configuration, caches and logs (TYPO3_PATH_APP), and a database of the private server
+// (NRLLM_TEST_…). bin/test typo3-real runs it.
 
 [, $site, $scratch] = $argv;
 $binding = $argv[3] ?? 'extension';
@@ -199,7 +200,8 @@ $check('a refused second connection costs no run (1)', static function () use ($
         $uid = $run();
         $configure([], $limited($connections));
         $claimed = $inside('run-queued', $row($uid)['uuid']);
-        // nr_llm claims it, cannot read its request, and settles it; without the claim it would be queued.
+        // nr_llm claims it, cannot read its request, and settles it; without the claim it would be
+        // queued.
         if (!$claimed || $row($uid)['status'] !== 'failed') {
             return [$connections, $claimed, $row($uid)['status']];
         }

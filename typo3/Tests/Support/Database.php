@@ -34,7 +34,8 @@ final class Database
     }
 
     /**
-     * Somebody else's transaction that holds these runs, until it is rolled back or the result is gone.
+     * Somebody else's transaction that holds these runs, until it is rolled back or the result is
+     * gone.
      */
     public function lock(int ...$uids): \PDO
     {
@@ -81,8 +82,8 @@ final class Database
     }
 
     /**
-     * Makes the server refuse the account that limited() made last: its connections are ended, and this test holds the only one that it
-     * may have.
+     * Makes the server refuse the account that limited() made last: its connections are ended, and
+     * this test holds the only one that it may have.
      */
     public function refuse(): void
     {

@@ -8,7 +8,8 @@ use Psr\Container\ContainerInterface;
 use Symfony\Contracts\EventDispatcher\EventDispatcherInterface;
 
 /**
- * TYPO3's dispatcher in short: services with the tag event.listener, by the class of the event. Dispatched events are kept for the tests.
+ * TYPO3's dispatcher in short: services with the tag event.listener, by the class of the event.
+ * Dispatched events are kept for the tests.
  */
 final class Listeners implements EventDispatcherInterface
 {

@@ -7,7 +7,8 @@ namespace NrLlmRuntime\Typo3\Tests\Support;
 use PHPUnit\Framework\Assert;
 
 /**
- * Reads OpenMetrics with the parser of Prometheus' own Python client (Debian's python3-prometheus-client).
+ * Reads OpenMetrics with the parser of Prometheus' own Python client (Debian's
+ * python3-prometheus-client).
  */
 final class Metrics
 {

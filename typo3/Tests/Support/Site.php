@@ -38,13 +38,15 @@ use TYPO3\CMS\Dashboard\Widgets\WidgetConfiguration;
 use TYPO3\CMS\Reports\Registry\StatusRegistry;
 
 /**
- * A site: Symfony's real container, built and dumped as TYPO3 does it, from TYPO3's services (the few that matter), nr_llm's and ours.
+ * A site: Symfony's real container, built and dumped as TYPO3 does it, from TYPO3's services (the
+ * few that matter), nr_llm's and ours.
  */
 final class Site
 {
     /**
      * @param list<string>                             $packages folders, in load order
-     * @param (\Closure(ContainerBuilder): void)|null  $more     further services, as another extension would bring them
+     * @param (\Closure(ContainerBuilder): void)|null  $more     further services, as another
+     *     extension would bring them
      */
     public static function build(array $packages, ?\Closure $more = null, bool $withBus = true): ContainerInterface
     {

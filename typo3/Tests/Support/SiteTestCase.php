@@ -66,7 +66,8 @@ abstract class SiteTestCase extends TestCase
     }
 
     /**
-     * What the proxy of nr_llm's repository calls, made by hand: symfony 5.4 cannot write proxies of interfaces, the seam is tested there too.
+     * What the proxy of nr_llm's repository calls, made by hand: symfony 5.4 cannot write proxies
+     * of interfaces, the seam is tested there too.
      *
      * @return array{object, LeaseKeeper, MemoryLogger}
      */
@@ -115,7 +116,8 @@ abstract class SiteTestCase extends TestCase
     }
 
     /**
-     * Waits until something holds that another thread or process brings about; fails after the time.
+     * Waits until something holds that another thread or process brings about; fails after the
+     * time.
      */
     protected static function eventually(\Closure $holds, float $seconds, string $what): void
     {

@@ -2,7 +2,8 @@
 
 declare(strict_types=1);
 
-// One command of a site in a process of its own, as `vendor/bin/typo3 COMMAND OPTIONS` is; TYPO3_CONF_VARS as JSON in NRLLM_TYPO3_CONF.
+// One command of a site in a process of its own, as `vendor/bin/typo3 COMMAND OPTIONS` is;
+// TYPO3_CONF_VARS as JSON in NRLLM_TYPO3_CONF.
 
 namespace NrLlmRuntime\Typo3\Tests\Support;
 

@@ -58,7 +58,8 @@ final class MonitoringFilesTest extends TestCase
     }
 
     /**
-     * Every name in the expression is a metric of a status that knows everything, and its labels are that metric's.
+     * Every name in the expression is a metric of a status that knows everything, and its labels
+     * are that metric's.
      */
     private static function assertKnown(string $expression): void
     {

@@ -59,7 +59,7 @@ final class RuntimeLocatorTest extends TestCase
         $locator->logFallback();
         $this->locator(false, null, null, $log)->logFallback();
         self::assertSame([
-            'The native runtime is not used: nr_llm\'s own PHP code stays in charge of agent runs. The PHP extension nrllm_runtime is not loaded. '
+            'The native runtime is not used: nr_llm\'s own PHP code executes agent runs. The PHP extension nrllm_runtime is not loaded. '
             . self::SOMEBODY_ELSES,
         ], $log->lines());
         $this->expectException(RuntimeUnavailableException::class);

@@ -19,7 +19,8 @@ use TYPO3\CMS\Core\Configuration\ExtensionConfiguration;
 use TYPO3\CMS\Core\Information\Typo3Version;
 
 /**
- * Which transport wakes a run, and whether its message can be written in the requeue's own transaction.
+ * Which transport wakes a run, and whether its message can be written in the requeue's own
+ * transaction.
  */
 final class WakeUpsTest extends TestCase
 {

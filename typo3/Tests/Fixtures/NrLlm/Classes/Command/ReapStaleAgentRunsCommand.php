@@ -13,7 +13,8 @@ use Symfony\Component\Console\Output\OutputInterface;
 use Symfony\Component\Messenger\MessageBusInterface;
 
 /**
- * Stands in for nr_llm's command: the attribute, the option and the fact that it says it ran are what matters here.
+ * Stands in for nr_llm's command: the attribute, the option and the fact that it says it ran are
+ * what matters here.
  */
 #[AsCommand(name: 'nrllm:agent:reap', description: 'The original.')]
 final class ReapStaleAgentRunsCommand extends Command

@@ -8,7 +8,8 @@ use Netresearch\NrLlm\Domain\Enum\AgentRunStatus;
 use Netresearch\NrLlm\Service\Tool\AgentRunPersister;
 
 /**
- * Stands in for nr_llm's runtime: claims, renews at step boundaries, and settles. What happens in a step is a test's.
+ * Stands in for nr_llm's runtime: claims, renews at step boundaries, and settles. What happens in a
+ * step is a test's.
  */
 final class AgentRuntime implements AgentRuntimeInterface
 {

@@ -8,7 +8,8 @@ use Netresearch\NrLlm\Domain\ValueObject\AgentRun;
 use Psr\Log\LoggerInterface;
 
 /**
- * Stands in for nr_llm's persister, the one consumer of the repository: every Throwable becomes "lost", "not won" or "not found".
+ * Stands in for nr_llm's persister, the one consumer of the repository: every Throwable becomes
+ * "lost", "not won" or "not found".
  */
 final readonly class AgentRunPersister
 {

@@ -7,7 +7,8 @@ namespace Netresearch\NrLlm\Service\Tool;
 use Netresearch\NrLlm\Service\Tool\Exception\AgentStateDecryptionException;
 
 /**
- * Stands in for nr_llm's codec: sealed payloads carry a mark, a seal over identifier and key, and the text.
+ * Stands in for nr_llm's codec: sealed payloads carry a mark, a seal over identifier and key, and
+ * the text.
  */
 final class AgentStateCodec
 {

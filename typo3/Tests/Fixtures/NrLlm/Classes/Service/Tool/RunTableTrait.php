@@ -10,7 +10,8 @@ use Netresearch\NrLlm\Domain\ValueObject\AgentRun;
 use TYPO3\CMS\Core\Database\ConnectionPool;
 
 /**
- * The run table by plain SQL over TYPO3's connection, as nr_llm's repository does it: the path that stays where nothing is taken over.
+ * The run table by plain SQL over TYPO3's connection, as nr_llm's repository does it: the path that
+ * stays where nothing is taken over.
  */
 trait RunTableTrait
 {
