@@ -33,7 +33,8 @@ final class RepositoryShapeTest extends TestCase
                 ['deadLetterStale() is gone.']],
             ['claimForResume(int $runUid, string $claimedBy, int $leaseExpires)', 'claimForResume(int $runUid)',
                 ['claimForResume(int $runUid): bool is not what was expected.']],
-            ['finishRun(int $runUid, ', 'finishRun(string $uuid, ', ['finishRun(string $uuid, string $status']],
+            ["finishRun(\n        int \$runUid,", "finishRun(\n        string \$uuid,", ['finishRun(string $uuid, string $status']],
+            ['?string $ownedBy = null', '?string $holder = null', ['?string $holder): bool is not what was expected.']],
             // handed on: nothing is expected of them
             ['claimForResume(int $runUid, string $claimedBy, int $leaseExpires)',
                 'claimForResume(int $runUid, string $claimedBy, int $leaseExpires, bool $force = false)', []],
