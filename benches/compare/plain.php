@@ -31,7 +31,9 @@ final class PlainVariant implements Variant
             PDO::ATTR_EMULATE_PREPARES => false,
             PDO::MYSQL_ATTR_FOUND_ROWS => true,
         ]);
-        $this->pdo->exec('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED');
+        // TYPO3's own level where the server logs statements, for which READ COMMITTED would log rows; else the level that locks least.
+        $statements = $this->pdo->query("SELECT @@log_bin AND @@binlog_format <> 'ROW'")->fetchColumn();
+        $this->pdo->exec('SET SESSION TRANSACTION ISOLATION LEVEL ' . ($statements ? 'REPEATABLE READ' : 'READ COMMITTED'));
     }
 
     public function renew(int $uid, string $owner, int $lease): bool

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Bench;
 
 // From the numbers of run.php and scale.php to tables and plots.
-//   php report.php FOLDER      reads results.json, scale.json and rate.json there, writes results.md and the plots, prints the tables
+//   php report.php FOLDER      reads results.json, binary-log.json, scale.json and rate.json there, writes results.md and the plots, prints the tables
 
 require_once __DIR__ . '/lib.php';
 require_once __DIR__ . '/plot.php';
@@ -17,6 +17,7 @@ $folder = rtrim($argv[1], '/');
 $results = json_decode(file_get_contents("$folder/results.json"), true, flags: JSON_THROW_ON_ERROR);
 $scale = is_file("$folder/scale.json") ? json_decode(file_get_contents("$folder/scale.json"), true, flags: JSON_THROW_ON_ERROR) : null;
 $rate = is_file("$folder/rate.json") ? json_decode(file_get_contents("$folder/rate.json"), true, flags: JSON_THROW_ON_ERROR) : null;
+$log = is_file("$folder/binary-log.json") ? json_decode(file_get_contents("$folder/binary-log.json"), true, flags: JSON_THROW_ON_ERROR) : null;
 $about = $results['about'];
 $markdown = '';
 
@@ -90,6 +91,21 @@ if (isset($results['keeper read']['module'])) {
 $start = $results['start'];
 $figure('start of PHP with the module', 'under 2 ms more', amount($start['with'] - $start['without'], 'µs'), $start['with'] - $start['without'] < 2_000);
 $figure('threads and sockets of that start', $start['threads and sockets without'], $start['threads and sockets with'], $start['threads and sockets without'] === $start['threads and sockets with']);
+if (isset($log['setups']['MIXED'])) {
+    $mixed = $log['setups']['MIXED'];
+    foreach (['renew' => 'renew', 'fence' => 'fence', 'heartbeat' => 'renew'] as $operation => $beside) {
+        $ratio = $mixed[$operation]['module']['log'] / $mixed[$beside]['plain']['log'];
+        $figure("binary log, MIXED: $operation, bytes against b's $beside", 'at most 1.3', sprintf('%.2f', $ratio), $ratio <= 1.3);
+    }
+    $reap = $mixed['reap of 500, a run'];
+    $figure('binary log, MIXED: reap of 500, bytes a run', 'at most 60 B', amount(round($reap['module']['log']), 'B'), $reap['module']['log'] <= 60);
+    $ratio = $reap['module']['wall'] / $reap['plain']['wall'];
+    $figure('binary log, MIXED: reap of 500, time against b in REPEATABLE READ', 'at most 1.1', sprintf('%.2f', $ratio), $ratio <= 1.1);
+    $bytes = $log['setups']['ROW']['heartbeat']['module']['log'] ?? null;
+    if ($bytes !== null) {
+        $figure('binary log, ROW: a heartbeat', 'at most 1 KiB', amount(round($bytes), 'B'), $bytes <= 1_024);
+    }
+}
 if ($scale !== null) {
     $figure('50 stale among 100 000 running listed, with the key', 'under 2 ms', amount($scale['with key']['list 50'], 'µs'), $scale['with key']['list 50'] < 2_000);
     foreach (['without key', 'with key'] as $key) {
@@ -140,6 +156,19 @@ foreach ($counts as $operation => $variants) {
     }
 }
 $markdown .= table(['operation', 'variant', 'instructions', 'system calls', 'which'], $rows);
+if ($log !== null) {
+    $markdown .= "## The binary log\n\nOne operation on a run with a payload of 20 KiB, every commit durable (`innodb_flush_log_at_trx_commit=1`, `sync_binlog=1`), on {$log['about']['server']}, PHP {$log['about']['php']}, "
+        . "{$log['about']['cores']} cores (load average {$log['about']['load']}), {$log['about']['date']}: bytes of the binary log, bytes of the storage engine's redo log, wall time (median).\n\n";
+    $rows = [];
+    foreach ($log['setups'] as $label => $measured) {
+        foreach ($measured as $operation => $variants) {
+            foreach ($variants as $variant => $row) {
+                $rows[] = [$label, $operation, SHORT[$variant], amount(round($row['log']), 'B'), amount(round($row['redo']), 'B'), $operation === 'heartbeat' ? '-' : amount($row['wall'], 'µs')];
+            }
+        }
+    }
+    $markdown .= table(['binary log', 'operation', 'variant', 'log', 'redo', 'wall'], $rows);
+}
 if ($scale !== null) {
     $markdown .= "## Scale\n\n" . number_format($scale['finished'], 0, '.', ' ') . ' finished runs, ' . number_format($scale['running'], 0, '.', ' ') . ' running, ' . number_format($scale['stale'], 0, '.', ' ')
         . " of them stale; 50 live workers that beat meanwhile, two reapers that drain the stale ones.\n\n";

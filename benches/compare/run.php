@@ -26,48 +26,6 @@ $results = [];
 $counted = $server->counters();
 $own = counters_between($counted, $server->counters(), []);
 
-function note(string $text): void
-{
-    fwrite(STDERR, date('H:i:s') . " $text\n");
-}
-
-/** One measurement with the server's counters around it. */
-function sample(Server $server, Worker $worker, string $command, array $own): array
-{
-    $before = $server->counters();
-    $answer = $worker->ask($command);
-    $between = counters_between($before, $server->counters(), $own);
-    $n = max(1, $answer['n']);
-
-    return [
-        'wall' => $answer['p50'] / 1_000, 'mean' => $answer['total'] / 1_000 / $n,
-        'cpu_user' => $answer['user'] / $n, 'cpu_system' => $answer['system'] / $n,
-        'statements' => $between['Questions'] / $n, 'round_trips' => ($between['Questions'] + $between['Com_stmt_prepare']) / $n,
-        'sent' => $between['Bytes_received'] / $n, 'received' => $between['Bytes_sent'] / $n,
-        'fsyncs' => $between['Innodb_data_fsyncs'] / $n, 'redo' => $between['Innodb_os_log_written'] / $n,
-        'peak' => $answer['peak'], 'done' => $answer['done'],
-    ];
-}
-
-/** What the samples of one variant amount to: medians, and the peak memory of the first, when the process was fresh. */
-function summary(array $samples): array
-{
-    $summary = ['samples' => count($samples)];
-    foreach (array_keys($samples[0]) as $name) {
-        $summary[$name] = median(array_column($samples, $name));
-    }
-    $summary['wall_best'] = min(array_column($samples, 'wall'));
-    $summary['peak'] = $samples[0]['peak'];
-
-    return $summary;
-}
-
-/** The variants in another order each round: none profits always from what the one before left in the server's caches. */
-function in_turn(array $names, int $round): array
-{
-    return [...array_slice($names, $round % count($names)), ...array_slice($names, 0, $round % count($names))];
-}
-
 // ---- operations on one run ---------------------------------------------------------------------------------------------------------
 $batch = $plan['batch'];
 $database = $server->database('ops');

@@ -14,6 +14,7 @@ namespace Bench;
 //   classify N FAMILY                one of failures.php's families, or `unloaded`: a plain exception where none of the known classes is loaded
 //   count-renew N UID OWNER LEASE, count-classify N FAMILY     the same without reading the clock, for counting instructions
 //   keeper N UID OWNER               keeps the lease, and reads it N times
+//   heartbeats N UID OWNER           keeps the lease until N heartbeats were sent
 //   status N | list N LIMIT NOW      status(), and a dry run
 // The answer: operations done and measured, the median and the sum of their times in ns, CPU time in µs, peak memory over that before in KiB.
 
@@ -210,6 +211,15 @@ while (($line = fgets(STDIN)) !== false) {
                 static function (int $n) use ($lease): void { for ($i = 0; $i < $n; $i++) { $lease->isHeld(); } },
                 static function (int $n): void { for ($i = 0; $i < $n; $i++) { } });
             $lease->release();
+            break;
+        case 'heartbeats':
+            // Sent by the heartbeat thread, each in another second: one that changes nothing is not logged everywhere. Their time is of no interest.
+            $lease = $variant->runtime()->keepLease($number(2), $word[3], 60, ['everyMs' => 1_100]);
+            while ($lease->beats() < 1 + $number(1)) {
+                usleep(10_000);
+            }
+            $lease->release();
+            $answer = ['done' => $lease->beats() - 1, 'n' => $lease->beats(), 'p50' => 0, 'total' => 0, 'user' => 0, 'system' => 0, 'peak' => 0];
             break;
         case 'status':
             $answer = measure($number(1), static fn (): bool => $variant->runtime()->status() !== []);
