@@ -216,7 +216,8 @@ int main(int argc, char **argv)
     if (!mysql_real_connect(db, "localhost", argv[2], argv[3], argv[4], 0, argv[1], CLIENT_FOUND_ROWS)) {
         fail("connect");
     }
-    run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    /* The level that the server logs statements in, as the other variants have it. */
+    run("SET SESSION tx_isolation = IF(@@log_bin AND @@binlog_format <> 'ROW', 'REPEATABLE-READ', 'READ-COMMITTED')");
 
     struct statement renew, fence, claim, lock, requeue;
     prepare(&renew, "UPDATE %s FORCE INDEX (PRIMARY) SET lease_expires = ?, tstamp = ? WHERE uid = ? AND status = 'running' AND " OWNED, "iiis");
