@@ -13,7 +13,7 @@ $silentPort = (int) explode(':', stream_socket_get_name($silent, false))[1];
 $silentSocket = tempnam(sys_get_temp_dir(), 'nrllm');
 unlink($silentSocket);
 $silentUnix = stream_socket_server("unix://$silentSocket");
-// Nobody listens there.
+// Nothing listens there.
 $closed = stream_socket_server('tcp://127.0.0.1:0');
 $closedPort = (int) explode(':', stream_socket_get_name($closed, false))[1];
 fclose($closed);

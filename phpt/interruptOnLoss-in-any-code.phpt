@@ -108,7 +108,7 @@ foreach ($shapes as $label => $code) {
         $garbage = array_map(static fn (int $i): array => ["k$i" => [$i]], range(1, 2000));
         unset($garbage);
     }
-    // A beat notices the loss after 100 ms; the rest is one iteration, and the machine. One that waits for luck is always late.
+    // A heartbeat notices the loss after 100 ms; the rest is one iteration, and the machine. One that waits for luck is always late.
     echo $took !== [] && min($took) < 500 * patience() ? '' : "$label: " . json_encode($took) . " ms\n";
 }
 unlink($file);

@@ -22,7 +22,7 @@ $busy = static function (): string {
         return 'interrupted: ' . $error->getMessage();
     }
 };
-// Whoever is told by step() is not interrupted too.
+// A caller that step() has thrown to is not interrupted as well.
 $lease = $keep();
 $lose($lease);
 try {

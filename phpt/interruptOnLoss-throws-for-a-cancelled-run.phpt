@@ -8,7 +8,7 @@ declare(strict_types=1);
 require __DIR__ . '/inc/keeper.inc';
 $db = new TestDb();
 $runtime = $db->runtime();
-// Cancelled by somebody else: the other exception.
+// Cancelled by another caller: the other exception.
 $uid = $db->running(time() + 100);
 $lease = $runtime->keepLease($uid, 'worker:a', 2 * SLOW, ['everyMs' => 100 * SLOW, 'interruptOnLoss' => true]);
 $runtime->cancelRun($db->row($uid)['uuid']);

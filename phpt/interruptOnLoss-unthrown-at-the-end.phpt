@@ -22,7 +22,7 @@ $busy = static function (): string {
         return 'interrupted: ' . $error->getMessage();
     }
 };
-// The end of the script with a loss that nobody has thrown.
+// The end of the script with a loss that was not thrown yet.
 $lease = $keep();
 $lose($lease);
 usleep(50000);

@@ -1,5 +1,5 @@
 --TEST--
-Fork with the keeper running: the child's copy is stopped, the parent's beats go on; the child keeps leases of its own; both ways round
+Fork with the keeper running: the child's copy is stopped, the parent's heartbeats continue; the child keeps leases of its own; both ways round
 --EXTENSIONS--
 nrllm_runtime
 --FILE--

@@ -1,5 +1,5 @@
 --TEST--
-exit, a fatal error, an uncaught exception, the memory limit while a lease is kept: the process ends at once and the beats with it
+exit, a fatal error, an uncaught exception, the memory limit while a lease is kept: the process ends at once and the heartbeats with it
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -39,7 +39,7 @@ $endings = [
         };
     },
     'the server does not answer' => static function (NrLlmLease $lease) use ($db): void {
-        // A beat is waiting for its reply when the process ends.
+        // A heartbeat is waiting for its reply when the process ends.
         $GLOBALS['lock'] = $db->connect();
         $GLOBALS['lock']->query('LOCK TABLES tx_nrllm_agentrun WRITE');
         usleep(250000 * SLOW);
@@ -54,7 +54,7 @@ foreach ($endings as $label => $ending) {
         $GLOBALS['lease'] = $db->runtime()->keepLease($uid, 'worker:a', 4 * SLOW, ['everyMs' => 200 * SLOW, 'interruptOnLoss' => INTERRUPTS]);
         check(until(static fn (): bool => $GLOBALS['lease']->beats() > 1), 'it beats');
         register_shutdown_function(static function () use ($parent): void {
-            // The beats go on until the user's code has ended.
+            // The heartbeats continue until the user's code has ended.
             $parent->say('ends at ' . ms() . ' ' . $GLOBALS['lease']->state());
         });
         // Errors are for PHP to handle here.
@@ -73,7 +73,7 @@ function child_of_ending(Closure $ending): int
     try {
         $ending($GLOBALS['lease']);
     } catch (Throwable $error) {
-        // As if nobody had caught it: Party reports what its work throws.
+        // As if it had not been caught: Party reports what its work throws.
         register_shutdown_function(static fn () => exit(255));
         exit(255);
     }

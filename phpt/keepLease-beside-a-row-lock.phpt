@@ -10,7 +10,7 @@ $db = new TestDb();
 $runtime = $db->runtime();
 $locked = $db->running(time() + 100);
 $other = $db->running(time() + 100);
-// A fifth of the lease: a beat that waits for a whole interval must not cost the other lease its own.
+// A fifth of the lease: a heartbeat that waits for a whole interval must not cost the other lease its own.
 $lease = $runtime->keepLease($locked, 'worker:a', 10 * SLOW, ['everyMs' => 1200 * SLOW]);
 $free = $runtime->keepLease($other, 'worker:a', 3 * SLOW, ['everyMs' => 1000 * SLOW]);
 $worker = $db->connect();
@@ -31,7 +31,7 @@ check(until(static fn (): bool => $lease->state() === 'held'), 'held again');
 $lease->step();
 echo $lease->state(), ' ', $free->state(), "\n";
 check(count(connections($db)) <= 3, 'one connection for all leases');
-// The worker's last word is a transaction that settles the run: the beat that waited for it finds it settled.
+// The worker's last word is a transaction that settles the run: the heartbeat that waited for it finds it settled.
 $worker->begin_transaction();
 $worker->query("UPDATE tx_nrllm_agentrun SET status = 'completed', claimed_by = '', lease_expires = 0 WHERE uid = $other");
 usleep(1200000 * SLOW);

@@ -6,7 +6,7 @@ nrllm_runtime
 <?php
 declare(strict_types=1);
 require __DIR__ . '/inc/keeper.inc';
-// Nobody listens there: an argument error that needed the server would be a connection error.
+// Nothing listens there: an argument error that needed the server would be a connection error.
 $runtime = new NrLlmRuntime(['driver' => 'mysqli', 'host' => '127.0.0.1', 'port' => 1, 'user' => 'x', 'dbname' => 'x']);
 $keep = static fn (mixed ...$arguments) => static fn () => $runtime->keepLease(...$arguments);
 thrown('uid 0', $keep(0, 'w'));

@@ -1,5 +1,5 @@
 --TEST--
-The client's deadline is never later than the row's, also when replies are slow: it counts from when a beat was sent
+The client's deadline is never later than the row's, also when replies are slow: it counts from when a heartbeat was sent
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -14,11 +14,11 @@ foreach (['caller', 'database'] as $clock) {
     $worker = $db->connect();
     $latest = -INF;
     for ($end = ms() + 4000 * SLOW; ms() < $end;) {
-        // Held for a while, so that the reply to a beat comes late.
+        // Held for a while, so that the reply to a heartbeat comes late.
         $worker->begin_transaction();
         $worker->query("SELECT uid FROM tx_nrllm_agentrun WHERE uid = $uid FOR UPDATE");
         for ($held = ms() + 900; ms() < $held; usleep(10000)) {
-            // Asked before the row: a beat between the two only moves the row's end on. Stale is whoever's end lies before the full second.
+            // Asked before the row: a heartbeat between the two only moves the row's end on. A run is stale when its lease ends before the full second.
             $deadline = microtime(true) + $lease->remainingMs() / 1000;
             $latest = max($latest, $deadline - (int) $db->value('SELECT lease_expires FROM tx_nrllm_agentrun WHERE uid = ?', [$uid]));
         }

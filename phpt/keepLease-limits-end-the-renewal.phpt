@@ -1,5 +1,5 @@
 --TEST--
-A hung job: without a step() the beats end, the lease runs out and the reaper takes over; the total limit; a step in time goes on
+A hung job: without a step() the heartbeats end, the lease runs out and the reaper takes over; the total limit; a step in time goes on
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -23,7 +23,7 @@ check(until(static function () use ($runtime, $hung, $stepping, $total, $late, $
     if ($total->isHeld()) {
         $total->step();
     }
-    // Only after the beats have ended, but before the deadline.
+    // Only after the heartbeats have ended, but before the deadline.
     if ($late->lastError() !== null && ms() - $start < 2500 * SLOW && ms() - $start > 1200 * SLOW) {
         $late->step();
     }

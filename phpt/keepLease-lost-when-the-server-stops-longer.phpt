@@ -33,7 +33,7 @@ check($took > 1.9 && $took < 4.5, "at the deadline: $took s");
 check($lease->remainingMs() === 0, 'no time left');
 $server->signal(SIGCONT);
 $row = static fn (): array => $db->row($lease->runUid());
-check((int) $row()['lease_expires'] > 0 && $row()['status'] === 'running', 'nobody has taken it yet');
+check((int) $row()['lease_expires'] > 0 && $row()['status'] === 'running', 'no reaper has taken it yet');
 $expires = $row()['lease_expires'];
 check(until(static fn (): bool => threads() === 1), 'the thread is gone with its last lease');
 check($row()['lease_expires'] === $expires, 'no beat after the loss');

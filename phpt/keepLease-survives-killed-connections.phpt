@@ -1,5 +1,5 @@
 --TEST--
-The beats' connection is killed by the server again and again: the lease stays held, each time on a new connection
+The heartbeats' connection is killed by the server again and again: the lease stays held, each time on a new connection
 --EXTENSIONS--
 nrllm_runtime
 --FILE--

@@ -1,5 +1,5 @@
 --TEST--
-The keeper's thread runs no signal handler: its mask; async handlers, a storm of SIGCHLD and of alarms, and every beat arrives
+The keeper's thread runs no signal handler: its mask; async handlers, a storm of SIGCHLD and of alarms, and every heartbeat arrives
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -24,7 +24,7 @@ foreach (array_diff(scandir('/proc/self/task'), ['.', '..', (string) getmypid()]
             $open[] = $signal;
         }
     }
-    // ILL, TRAP, ABRT, BUS, FPE, KILL, SEGV, STOP, SYS: faults, and the two that nobody can block.
+    // ILL, TRAP, ABRT, BUS, FPE, KILL, SEGV, STOP, SYS: faults, and the two that cannot be blocked.
     echo 'not blocked: ', implode(' ', $open), "\n";
 }
 preg_match('/^SigBlk:\s*([0-9a-f]+)/m', file_get_contents('/proc/self/status'), $match);

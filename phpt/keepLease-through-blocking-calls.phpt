@@ -31,7 +31,7 @@ $calls = [
         $pdo->query('SELECT SLEEP(' . WORK . ')')->fetchAll();
     },
     'regular expression' => static function (): void {
-        // Each call takes twice as long as the one before, until one takes longer than two beats are apart.
+        // Each call takes twice as long as the one before, until one takes longer than two heartbeats are apart.
         for ($length = 16, $took = 0, $end = ms() + WORK * 1000; ms() < $end; $length += $took < 2000 * SLOW ? 1 : 0) {
             $start = ms();
             preg_match('/^(a+)+$/', str_repeat('a', $length) . 'b');

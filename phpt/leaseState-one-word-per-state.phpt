@@ -22,12 +22,12 @@ $runs['no row'] = 4000000000;
 foreach ($runs as $label => $uid) {
     echo "$label: ", $runtime->leaseState(runUid: $uid, claimedBy: 'worker:a'), "\n";
 }
-$somebody = $db->connect();
-$somebody->begin_transaction();
-$somebody->query("UPDATE tx_nrllm_agentrun SET iterations = 2 WHERE uid = {$runs['mine']}");
+$other = $db->connect();
+$other->begin_transaction();
+$other->query("UPDATE tx_nrllm_agentrun SET iterations = 2 WHERE uid = {$runs['mine']}");
 $start = hrtime(true);
 echo 'under a row lock: ', $runtime->leaseState($runs['mine'], 'worker:a'), (hrtime(true) - $start) / 1e6 < 500 * patience() ? ', at once' : ', late', "\n";
-$somebody->rollback();
+$other->rollback();
 thrown('uid', fn () => $runtime->leaseState(0, 'w'));
 thrown('owner', fn () => $runtime->leaseState(1, ''));
 ?>

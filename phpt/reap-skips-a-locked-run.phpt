@@ -13,9 +13,9 @@ foreach ([false, true] as $key) {
     for ($i = 0; $i < 6; $i++) {
         $runs[] = $db->running(1000 + $i);
     }
-    $somebody = $db->connect();
-    $somebody->begin_transaction();
-    $somebody->query("UPDATE tx_nrllm_agentrun SET iterations = 9 WHERE uid IN ($runs[0], $runs[2])");
+    $other = $db->connect();
+    $other->begin_transaction();
+    $other->query("UPDATE tx_nrllm_agentrun SET iterations = 9 WHERE uid IN ($runs[0], $runs[2])");
     $start = hrtime(true);
     $report = $runtime->reap(3);
     $ms = (hrtime(true) - $start) / 1e6;
@@ -24,7 +24,7 @@ foreach ([false, true] as $key) {
     check(array_column($report->skipped(), 'reason') === ['contended', 'contended'], 'contended');
     check($report->hasMore(), 'one more');
     check($ms < 1000 * patience(), "without waiting: $ms ms");
-    $somebody->rollback();
+    $other->rollback();
     check(array_column($runtime->reap()->requeued(), 'uid') === [$runs[0], $runs[2], $runs[5]], 'the next tick');
     echo $key ? 'with' : 'without', " the key: ok\n";
 }

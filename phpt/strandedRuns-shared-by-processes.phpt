@@ -25,7 +25,7 @@ foreach ([null, wake_up()] as $template) {
             fclose($open);
             $runtime = $db->runtime();
             $runtime->status();
-            // Whoever reads the end of the gate goes on: all at once.
+            // Each process continues when it reads the end of the gate: all at once.
             fwrite($theirs, '.');
             fread($gate, 1);
             fwrite($theirs, json_encode($runtime->strandedRuns(60, 60, null, $template)) . "\n");

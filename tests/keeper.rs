@@ -117,7 +117,7 @@ fn keep(endpoint: &Endpoint, database: &mut Database, how: How) -> (i64, Lease) 
     (uid, lease)
 }
 
-/// The execution of a beat's statement.
+/// The execution of a heartbeat's statement.
 fn a_beat() -> When {
     When::command(|command| command.kind == Sent::Execute && command.sql.starts_with("UPDATE"))
 }
@@ -264,7 +264,7 @@ fn p20_leases_share_one_connection_whatever_their_intervals() {
         .collect();
     until("beats of all", || leases.iter().all(|lease| lease.beats() > 4));
     assert_eq!((proxy.connections(), keepers()), (1, 1), "one for calls and heartbeats");
-    // Each beat under its own limit: the server is told when that changes.
+    // Each heartbeat under its own limit: the server is told when that changes.
     assert!(
         proxy
             .statements()
@@ -399,7 +399,7 @@ fn silent_server_does_not_delay_leases_on_another() {
     assert!(stuck.state() == "unknown" || silence.hits() > 0);
 }
 
-/// A beat that may wait for four seconds.
+/// A heartbeat that may wait for four seconds.
 const PATIENT: How = How { lease_seconds: 20, every_ms: 4_000, ..OFTEN };
 
 #[test]
@@ -416,7 +416,7 @@ fn p17_new_lease_is_renewed_while_another_heartbeat_waits() {
         assert!(late.is_held(), "{:?}", late.last_error());
         late.beats() > 4
     });
-    // The beat that was given up is tried again.
+    // The heartbeat that was given up is tried again.
     until("the other", || stuck.state() == "held" && stuck.beats() > 1);
     held.release();
 }
@@ -464,7 +464,7 @@ fn p17_deadline_passes_while_a_heartbeat_waits() {
     let (_, lease) = keep(proxy.endpoint(), &mut database, how);
     let silence = proxy.rule(When::any_command().always(), Fault::Silence);
     silence.wait();
-    // Nobody asks the lease: the thread notices by itself.
+    // No method of the lease is called: the thread notices by itself.
     until("the raised signal", || signal().is_pending());
     assert_eq!((lease.state(), lease.remaining_ms()), ("lost", 0));
     let loss = keeper::take_loss().unwrap();
@@ -514,7 +514,7 @@ fn p17_suspended_time_counts_and_is_noticed_soon() {
     assert!(asked.is_held() && told.is_held());
     SLEPT.fetch_add(3_600, Ordering::SeqCst);
     assert_eq!((asked.state(), asked.remaining_ms()), ("lost", 0));
-    // Its timer would go off in twenty minutes. Nobody asks the other lease.
+    // Its timer would fire in twenty minutes. No method of the other lease is called.
     until("the raised signal", || signal().is_pending());
     assert_eq!(told.state(), "lost");
     assert!(keeper::take_loss().is_some());

@@ -5,7 +5,7 @@
 //! nothing while they pass. Requests carry the lease that they write as an absolute time, as in the product: what is left of it shrinks while they
 //! are under way.
 //!
-//! A rule that is taken away must be missed: for each there is a test that the explorer finds the way into the trouble.
+//! A rule that is taken away must be missed: for each, a test checks that the explorer finds the way to a violation.
 
 // A test says what went wrong by panicking, and shares its helpers freely.
 #![allow(
@@ -36,7 +36,7 @@ enum Status {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Row {
     status: Status,
-    /// 0: nobody. Each claim has an identity of its own.
+    /// 0: no owner. Each claim has an identity of its own.
     owner: u8,
     /// Ticks until the lease is over.
     lease: u8,
@@ -124,7 +124,7 @@ impl Row {
     }
 
     fn ended(self, status: Status) -> Self {
-        // The reaper leaves the fence; nobody looks at it any more.
+        // The reaper leaves the write fence, which nothing reads any more.
         Self { status, owner: 0, lease: 0, ..self }
     }
 
@@ -348,7 +348,7 @@ fn successors(state: &State, without: Without) -> Vec<(&'static str, State)> {
 }
 
 /// What is wrong with a state, if anything.
-fn trouble(state: &State) -> Option<&'static str> {
+fn violation(state: &State) -> Option<&'static str> {
     for worker in &state.workers {
         if worker.believes()
             && state.row.owner != worker.owner
@@ -368,8 +368,8 @@ fn trouble(state: &State) -> Option<&'static str> {
 
 struct Explored {
     states: usize,
-    /// The first trouble and the way into it, by the fewest steps.
-    trouble: Option<(&'static str, Vec<&'static str>)>,
+    /// The first violation and the way to it, by the fewest steps.
+    violation: Option<(&'static str, Vec<&'static str>)>,
 }
 
 fn explore(without: Without) -> Explored {
@@ -386,10 +386,10 @@ fn explore(without: Without) -> Explored {
         steps
     };
     while let Some(state) = queue.pop_front() {
-        if let Some(trouble) = trouble(&state) {
+        if let Some(violation) = violation(&state) {
             return Explored {
                 states: parents.len(),
-                trouble: Some((trouble, way(&parents, state))),
+                violation: Some((violation, way(&parents, state))),
             };
         }
         for (step, after) in successors(&state, without) {
@@ -398,7 +398,7 @@ fn explore(without: Without) -> Explored {
                 steps.push(step);
                 return Explored {
                     states: parents.len(),
-                    trouble: Some(("a terminal row changes", steps)),
+                    violation: Some(("a terminal row changes", steps)),
                 };
             }
             before.entry(after).or_default().push(state);
@@ -424,7 +424,7 @@ fn explore(without: Without) -> Explored {
     let trap = parents.keys().find(|state| !reached.contains_key(state)).copied();
     Explored {
         states: parents.len(),
-        trouble: trap.map(|state| ("a run that never ends", way(&parents, state))),
+        violation: trap.map(|state| ("a run that never ends", way(&parents, state))),
     }
 }
 
@@ -432,7 +432,7 @@ fn explore(without: Without) -> Explored {
 fn every_order_of_steps_keeps_the_promises() {
     let explored = explore(Without::Nothing);
     println!("{} states", explored.states);
-    assert_eq!(explored.trouble, None);
+    assert_eq!(explored.violation, None);
     assert!(
         explored.states > 10_000,
         "the model is more than a handful of states: {}",
@@ -455,9 +455,9 @@ fn each_rule_is_needed() {
         (Without::Sweep, "a run that never ends"),
     ] {
         let explored = explore(without);
-        let (trouble, way) =
-            explored.trouble.unwrap_or_else(|| panic!("without {without:?} nothing goes wrong"));
-        println!("without {without:?}: {trouble}: {}", way.join(", "));
-        assert_eq!(trouble, expected, "without {without:?}: {way:?}");
+        let (violation, way) =
+            explored.violation.unwrap_or_else(|| panic!("without {without:?} nothing goes wrong"));
+        println!("without {without:?}: {violation}: {}", way.join(", "));
+        assert_eq!(violation, expected, "without {without:?}: {way:?}");
     }
 }

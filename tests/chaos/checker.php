@@ -37,10 +37,10 @@ $scenarios = [
     'an identity of two processes' => ['an identity is one process', [], [...$claim(1, 'a'), ['who' => 'other'] + $claim(4, 'b')[0], ['who' => 'other'] + $claim(4, 'b')[1]], $completed],
     'a fifth execution' => ['at most 4 executions', [], [...$claim(1, 'a'), ...$claim(3, 'b'), ...$claim(5, 'c'), ...$claim(7, 'd'), ...$claim(9, 'e')], $completed],
     'a second write' => ['a non-idempotent write happens once', [], [$effect, $effect], $completed],
-    'a requeue nobody reported' => ['the reports add up', [], [], ['requeue_count' => '1'] + $completed],
+    'a requeue that no report names' => ['the reports add up', [], [], ['requeue_count' => '1'] + $completed],
     'a requeue reported twice' => ['the reports add up', [], [...$tick(1, [$one], []), ...$tick(3, [$one], [])], ['requeue_count' => '1'] + $completed],
     'a dead letter reported twice' => ['the reports add up', [], [...$tick(1, [], [$letter]), ...$tick(3, [], [$letter], 's')], $failed],
-    'a failure nobody reported' => ['the reports add up', [], [], $failed],
+    'a failure that no report names' => ['the reports add up', [], [], $failed],
     'a tick that was killed may have requeued' => [null, [], [$tick(1, [], [])[0]], ['requeue_count' => '1'] + $completed],
     'a dead letter that lives' => ['a reported end is the end', [], [...$tick(1, [], [$letter])], $completed],
     'a run completed twice' => ['a reported end is the end', [], [$finished(1), $finished(2)], $completed],
@@ -53,7 +53,7 @@ $connection = ['id' => 7, 'command' => 'Sleep', 'idleMs' => 5000, 'transaction' 
 $ofConnections = [
     'as many connections as allowed' => [null, [$connection, ['transaction' => true, 'idleMs' => 3] + $connection], 2, []],
     'a transaction of a call under way' => [null, [['transaction' => true, 'command' => 'Query'] + $connection], 2, []],
-    'a transaction that nobody ends' => ['no transaction without a living call', [['transaction' => true] + $connection], 2, []],
+    'a transaction that no call ends' => ['no transaction without a living call', [['transaction' => true] + $connection], 2, []],
     'a connection too many' => ['connections stay within their number', [$connection, $connection, $connection], 2, []],
     'a connection of an ended process' => ['no connection outlives its process', [], 2, [$connection]],
 ];

@@ -22,11 +22,11 @@ final class Chaos
 {
     private const LEASE = 2;
     /**
-     * The lease of rounds in which hosts that judge by their own clocks step them: a second back and forth, so that two may be two seconds apart.
-     * What is left of the lease, and more than what delays a beat in such a round, is three seconds.
+     * The lease of rounds in which hosts step the clocks that decide: a second back and forth, so that two may be two seconds apart.
+     * What is left of the lease, and more than what delays a heartbeat in such a round, is three seconds.
      */
     private const LEASE_WITH_STEPS = 6;
-    /** Kinds of faults that do not keep the beats of others from arriving for longer than a moment. */
+    /** Kinds of faults that do not keep the heartbeats of others from arriving for longer than a moment. */
     private const GENTLE = ['kill worker', 'kill reaper', 'kill dispatcher', 'kill connections', 'cut'];
     /** How far clocks are stepped where the database's decides, in seconds. */
     private const STEPS = [-86_400 * 365 * 20, -86_400, -3600, -60, -7, -3, -1, 1, 3, 7, 60, 3600, 86_400, 86_400 * 365 * 20];
@@ -156,7 +156,7 @@ final class Chaos
         $this->endActors();
         $this->site->cluster || $checker->afterTheEnd($this->connections(10, fn(array $found): bool => $found === []));
         $this->setDefaults(array_fill_keys(array_keys(self::DEFAULTS), 'DEFAULT'));
-        // Once more when nobody works any more: what is written late would be seen here.
+        // Once more after all actors have ended: a late write would be seen here.
         $rows = null;
         for ($tries = 0; $rows === null && $tries < 100; $tries++) {
             $rows = $this->look($database);

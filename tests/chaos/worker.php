@@ -81,7 +81,7 @@ function attempt(int $uid): void
         note('recovered', ['uid' => $uid, 'token' => $token, 'outcome' => $recovery->outcome(), 'reason' => $recovery->reason(), 'confirmed' => $recovery->isConfirmed(),
             'wokenUp' => $recovery->wokenUp(), 'count' => $recovery->requeueCount()]);
     } finally {
-        // Where the database failed, the run is left to the reaper: nobody beats for it any more.
+        // Where the database failed, the run is left to the reaper: no heartbeat is sent for it any more.
         $kept?->release();
     }
 }

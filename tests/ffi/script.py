@@ -99,7 +99,7 @@ assert flag("nrllm_renew_lease", runtime, 1, owner, lease_end)
 assert text("nrllm_lease_state", runtime, 1, owner) == "held"
 assert text("nrllm_lease_state", runtime, 1, "wörker") == "taken"
 kept = call("nrllm_keep_lease", runtime, 1, owner, 600, {"everyMs": 100}, answer=ctypes.c_void_p)
-# The beats come while this thread holds the interpreter's lock.
+# The heartbeats come while this thread holds the interpreter's lock.
 deadline = time.monotonic() + 3000
 while call("nrllm_kept_lease_beats", kept, answer=ctypes.c_int64).value < 3:
     assert time.monotonic() < deadline

@@ -109,7 +109,7 @@ $interrupted = $pids = [];
 for ($i = 0; $i < 50; $i++) {
     $what = $kinds[$i % count($kinds)];
     $began = now();
-    // At every moment between two beats.
+    // At every moment between two heartbeats.
     $lines = iterator_to_array($fpm->request($what, ['uid' => $run(), 'after' => 85 + $i])->lines(), false);
     // The request has ended: its shutdown too.
     $slowest = max($slowest, now() - $began);

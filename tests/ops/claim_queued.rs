@@ -29,7 +29,10 @@ fn claim_writes_owner_lease_and_times_only() {
         ],
     );
     assert_row(&database.row(uid), &expected, "a claim");
-    assert!(!harness.claim_queued(uid, "worker:other", LEASE + 1).unwrap(), "somebody has it");
+    assert!(
+        !harness.claim_queued(uid, "worker:other", LEASE + 1).unwrap(),
+        "another worker has it"
+    );
     assert!(
         !harness.claim_queued(uid, OWNER, LEASE + 1).unwrap(),
         "and it is not queued, not even for its owner"
@@ -92,7 +95,7 @@ fn p07_of_concurrent_claims_one_wins() {
 
 #[test]
 fn p14_run_taken_before_the_read_back_is_not_claimed() {
-    // The reply to a claim is lost, and before the row is read back somebody else has requeued and claimed the run.
+    // The reply to a claim is lost, and before the row is read back another worker has requeued and claimed the run.
     let mut database = Database::new();
     let uid = database.insert(&Run::queued());
     let proxy = Proxy::start(database.endpoint());

@@ -225,7 +225,7 @@ fn p06_due_runs_do_not_wait_for_locks() {
     php_worker.lock_row(uid);
     let mut harness = Harness::limits(database.endpoint(), database.name(), 3_000, 2_000);
     assert_eq!(due_uids(&mut harness, 5, NOW), [uid]);
-    // A sweep passes over a run that somebody is claiming, and goes on behind it.
+    // A sweep passes over a run that another transaction is claiming, and continues behind it.
     let next = database.insert(&Run::queued().tstamp(NOW - 10).crdate(2_000));
     harness.time = NOW + 120;
     assert_eq!(swept_uids(&sweep(&mut harness, 60, 1, None).unwrap()), [next]);

@@ -23,5 +23,5 @@ fn write_fence_is_set_and_cleared_with_the_lease() {
     }
     let marked = database.row(uid);
     assert!(!harness.mark_pending_effect(uid, "worker:other", "", LEASE + 9).unwrap());
-    assert_row(&database.row(uid), &marked, "the fence of somebody else");
+    assert_row(&database.row(uid), &marked, "the write fence of another owner");
 }

@@ -284,7 +284,7 @@ fn p06_heartbeat_never_waits_for_a_reaper() {
         assert_eq!(
             server.row_lock_waits(),
             waited,
-            "nobody ever waited for a row lock (with the additional key: {key})"
+            "no transaction waited for a row lock (with the additional key: {key})"
         );
     }
 }

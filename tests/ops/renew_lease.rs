@@ -11,7 +11,7 @@ fn renewal_writes_lease_and_tstamp_only() {
     let before = database.row(uid);
     assert!(
         Harness::on(&database).renew_lease(uid, OWNER, LEASE).unwrap(),
-        "over, but taken by nobody"
+        "expired, but not taken"
     );
     let expected =
         changed(&before, &[("lease_expires", &LEASE.to_string()), ("tstamp", &NOW.to_string())]);

@@ -18,7 +18,7 @@ fn requeue_releases_the_run_and_keeps_the_payload() {
         let mut harness = Harness::on(&database);
         assert!(!harness.requeue(uid, "worker:other").unwrap());
         assert!(!harness.requeue_stale(uid, NOW).unwrap(), "its lease is not over");
-        assert_row(&database.row(uid), &before[0], "a requeue by somebody else");
+        assert_row(&database.row(uid), &before[0], "a requeue by another owner");
         assert!(harness.requeue(uid, OWNER).unwrap());
         assert!(harness.requeue_stale(stale, NOW).unwrap());
         assert!(

@@ -76,7 +76,7 @@ fn p13_sweep_claims_each_stranded_run_once() {
         for uid in others {
             assert_row(&database.row(uid), &before[&uid], "left alone");
         }
-        // Still nobody took them: they are told again when the time is over once more.
+        // No worker took them: they are reported again after the same time.
         harness.time = NOW + 300;
         let again = swept_uids(&sweep(&mut harness, 300, 50, None).unwrap());
         assert!(

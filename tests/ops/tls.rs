@@ -135,7 +135,7 @@ fn p22_tls_with_right_and_wrong_private_authority() {
     assert!(!plain.message.contains(&endpoint.password), "{plain}");
     assert_row(&database.row(uid), &before, "nothing reached the server");
 
-    // Whoever says so gets encryption without knowing with whom.
+    // Without verification the connection is encrypted, and the server is not authenticated.
     let flags = MYSQLI_CLIENT_SSL | MYSQLI_CLIENT_SSL_DONT_VERIFY_SERVER_CERT;
     assert!(over_tls(endpoint, &database, "", flags).renew_lease(uid, OWNER, LEASE + 3).unwrap());
 }

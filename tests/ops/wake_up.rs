@@ -307,7 +307,7 @@ fn p13_run_with_an_unfit_uuid_stops_no_other() {
         Recovery::Requeued { woken_up: false, .. }
     ));
 
-    // The sweep with messages leaves them to one without, and they hide nobody from it.
+    // The sweep with messages leaves them to one without, and they hide no other run from it.
     harness.time = NOW + 3_600;
     let swept = sweep(&mut harness, 60, 1, Some(template())).unwrap();
     assert_eq!(
@@ -475,7 +475,7 @@ fn p09_run_refused_at_every_commit_stops_no_other() {
     // 10, 5, 3, 2 and 1 runs, five times each.
     assert_eq!(refusals.hits(), 25);
 
-    // It was not to blame: with nobody in the way it goes as the others did.
+    // The run itself is fine: without the refusals it is requeued as the others were.
     refusals.cancel();
     let report = Harness::through(&proxy, &database).reap(&waking(50)).unwrap();
     assert_eq!((uids(&report.requeued), report.requeued[0].requeue_count), (vec![bad], 1));
@@ -638,7 +638,7 @@ fn p14_reported_wake_up_is_true() {
         LegacyPhpWorker::of(database).claim(runs[0], "worker:b", LEASE, NOW).unwrap();
     };
     assert_eq!(meanwhile(Fault::CutAfter, consumed), (true, true, false));
-    // Somebody else requeued it without a message, before this one's commit was rolled back for good: nothing wakes it yet.
+    // Another reaper requeued it without a message before this commit was rolled back: it has no wake-up yet.
     let requeued = |database: &mut Database, runs: &[i64]| {
         LegacyPhpWorker::of(database).requeue_stale(runs[0], NOW).unwrap();
     };
@@ -684,7 +684,7 @@ fn p14_run_of_another_reaper_in_a_lost_chunk() {
             );
         }
     }
-    // All of them: what is told may be the other's work, and then nobody is said to be woken who is not.
+    // All of them: the effect may be the other reaper's, so no wake-up is reported.
     let (mut database, _, report) = partly_handled(&[0, 1, 2]);
     assert!(report.requeued.iter().all(|entry| entry.confirmed && !entry.woken_up), "{report:?}");
     assert_eq!(messages(&mut database), []);
@@ -858,7 +858,7 @@ fn check_invariants(database: &mut Database, round: &Round, runs: &[i64], why: &
             }
         })
         .collect();
-    assert!(sent.is_empty(), "{why}: messages for nobody: {sent:?}");
+    assert!(sent.is_empty(), "{why}: messages without a run: {sent:?}");
     assert!(
         written.iter().all(|&one| one == written[0]),
         "{why}: one transaction, but {written:?}"

@@ -277,7 +277,7 @@ impl Run {
             .set("started_at", 950)
     }
 
-    /// In any other status, held by nobody.
+    /// In any other status, without an owner.
     pub fn in_status(status: &str) -> Self {
         Self::new(status)
     }

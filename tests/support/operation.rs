@@ -42,9 +42,9 @@ pub const OTHER: &str = "worker:other:1:beef";
 pub struct Operation {
     pub name: &'static str,
     pub run: fn() -> Run,
-    /// Did it say that it was done? `None` for an answer that says neither.
+    /// Calls the operation. Returns whether it reports that it was done.
     pub call: fn(&mut Harness, i64, &str) -> Result<bool>,
-    /// Does the row show the effect?
+    /// Returns whether the row shows the effect.
     pub effect: fn(&mut Database, i64) -> bool,
 }
 
@@ -62,7 +62,7 @@ impl Operation {
         When::command(move |command| command.is_statement() && command.sql.starts_with(start))
     }
 
-    /// Is it simply done again when its reply is lost, instead of being read back?
+    /// Returns whether it is repeated when its reply is lost, instead of being read back.
     pub fn may_be_repeated(&self) -> bool {
         matches!(self.name, "renewLease" | "markPendingEffect")
     }
@@ -76,7 +76,8 @@ pub fn held() -> Run {
     Run::running(OWNER, NOW + 10)
 }
 
-/// A run may be contended: by the reaper's own transaction on a connection whose end the server has not noticed yet.
+/// Returns whether every skipped run was contended: the reaper's own transaction may still hold it, on a connection whose end the
+/// server has not noticed yet.
 pub fn passed_over(report: &Report) -> bool {
     report.skipped.iter().all(|entry| entry.reason == Some("contended"))
 }

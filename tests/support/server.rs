@@ -218,7 +218,7 @@ fn version_of(endpoint: &Endpoint) -> String {
 #[expect(clippy::zombie_processes, reason = "the process is waited for by its id, in `end`")]
 fn start_once(options: &[&str]) -> Result<(Process, Endpoint), String> {
     let mysql = wants_mysql();
-    // Before there is a folder that somebody would have to remove: this may panic.
+    // Before the folder exists, which would have to be removed: this may panic.
     let template = template(mysql);
     let folder = new_folder();
     let data = folder.join("data");
