@@ -324,7 +324,7 @@ fn a_call_does_not_wait_for_a_heartbeat_without_reply() {
 }
 
 #[test]
-fn a_call_waits_for_a_heartbeat_where_no_second_connection_is_granted() {
+fn call_waits_for_a_heartbeat_on_one_connection() {
     let _alone = alone();
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());

@@ -6,7 +6,7 @@
 #   # about: what it tests, in a line
 #   # needs: server module     a private database server (NRLLM_TEST_SOCKET, _HOST, _PORT, _USER, _PASSWORD, _SERVER: accounts with all
 #                              privileges), and the PHP module (NRLLM_MODULE: its path)
-#   # builds: lints tests ffi release package    what bin/test builds before the first suite, so that it is there and no suite waits for another
+#   # builds: lints tests ffi release package deny    what bin/test builds before the first suite, so that it is there and no suite waits for another
 #   # takes: N s               seconds on two idle cores; the longest start first
 #   # apart: REASON            it measures time: it runs while no other suite does
 #   # only: all                runs with bin/test --all, or when it is named

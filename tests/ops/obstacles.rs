@@ -106,7 +106,7 @@ fn p30_statement_over_its_time_limit_makes_chunks_smaller() {
 }
 
 #[test]
-fn p30_single_run_over_the_time_limit_is_reported_and_stops_no_other() {
+fn p30_run_over_the_time_limit_stops_no_other() {
     let mut database = Database::new();
     let runs = database.insert_all(&stale());
     let slow = runs[17];
