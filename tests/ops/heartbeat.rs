@@ -78,7 +78,7 @@ fn p32_a_clock_that_is_behind_makes_no_live_run_stale() {
             Clock::Caller => now() + DAY + 60,
             Clock::Database => now() + 60,
         };
-        database.set(uid, "lease_expires", &stands.to_string());
+        database.set(uid, "lease_expires", stands.to_string());
         let sql = format!("SET timestamp = {}", now() + server);
         harness
             .run(async |session, _| session.execute(&sql, mysql_async::Params::Empty).await)
