@@ -1,9 +1,9 @@
 dnl Builds the Rust crate one level up under PHP's own `phpize && ./configure && make && make install`, so that PIE can.
-dnl No C source is compiled here, hence no PHP_NEW_EXTENSION: the module is one make target (Makefile.frag).
+dnl No C source is compiled here, hence no PHP_NEW_EXTENSION: the extension is one make target (Makefile.frag).
 
 PHP_ARG_ENABLE([nrllm-runtime],
   [whether to build nrllm_runtime],
-  [AS_HELP_STRING([--enable-nrllm-runtime], [Build the nrllm_runtime module])],
+  [AS_HELP_STRING([--enable-nrllm-runtime], [Build the nrllm_runtime extension])],
   [yes])
 
 if test "$PHP_NRLLM_RUNTIME" != "no"; then
@@ -14,7 +14,7 @@ if test "$PHP_NRLLM_RUNTIME" != "no"; then
   esac
   NRLLM_PHP_CONFIG=`cd "\`dirname "$NRLLM_PHP_CONFIG"\`" && pwd`/`basename "$NRLLM_PHP_CONFIG"`
 
-  dnl Some builds have a php-config that names no binary, or one that was moved since.
+  dnl Some builds have a php-config that names no binary, or a moved one.
   NRLLM_PHP=$PHP_EXECUTABLE
   test -x "$NRLLM_PHP" || NRLLM_PHP=`dirname "$NRLLM_PHP_CONFIG"`/php
   if test ! -x "$NRLLM_PHP"; then
@@ -32,7 +32,7 @@ if test "$PHP_NRLLM_RUNTIME" != "no"; then
     AC_MSG_RESULT([$NRLLM_PHP_VERSION, NTS])
   fi
 
-  dnl rustup installs where the PATH of a cron job, a container build or a login shell of another kind often does not look.
+  dnl The PATH of a cron job or a container build often lacks the folder in which rustup installs.
   AC_PATH_PROG([CARGO], [cargo], [no], [$PATH:${CARGO_HOME:-$HOME/.cargo}/bin:$HOME/.cargo/bin:/usr/local/cargo/bin])
   if test "$CARGO" = "no"; then
     AC_MSG_ERROR([cargo was not found in the PATH nor in ~/.cargo/bin: install a Rust toolchain (https://rustup.rs), or run ./configure CARGO=/path/to/cargo])
@@ -70,7 +70,7 @@ if test "$PHP_NRLLM_RUNTIME" != "no"; then
   PHP_SUBST(NRLLM_CRATE)
   PHP_SUBST(NRLLM_LIBRARY)
 
-  dnl PHP's own rules (`all`, `install`, `test`) work from libtool's .la files; ours is written by the fragment.
+  dnl PHP's own rules (`all`, `install`, `test`) work from libtool's .la files; the fragment writes this one.
   PHP_MODULES="$PHP_MODULES \$(phplibdir)/nrllm_runtime.la"
   PHP_ADD_BUILD_DIR([$abs_builddir/modules])
   PHP_ADD_MAKEFILE_FRAGMENT([$abs_srcdir/Makefile.frag], [$abs_srcdir], [$abs_builddir])

@@ -11,6 +11,9 @@ export PATH
 export LC_ALL=C.UTF-8
 unset LANGUAGE
 
+# Tools that a suite installs once live here, outside the working copy: another copy on this machine finds them.
+NRLLM_TOOLS=${XDG_CACHE_HOME:-$HOME/.cache}/nrllm-runtime
+
 say() { printf '%s\n' "$*"; }
 warn() { printf '%s\n' "$*" >&2; }
 die() { warn "$(basename "$0"): $*"; exit 1; }

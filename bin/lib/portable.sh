@@ -16,12 +16,12 @@ portable_rustflags() {
 }
 
 # portable_linker GLIBC: prints the path of a compiler that links against that glibc. Installs it once,
-# into target/tools. Returns 1, with the reason, where it cannot be had.
+# into the user's cache. Returns 1, with the reason, where it cannot be had.
 portable_linker() {
-    local glibc=$1 tools=$NRLLM_TOP/target/tools log arch linker
+    local glibc=$1 tools=$NRLLM_TOOLS log arch linker
     if [ ! -x "$tools/zig-$PORTABLE_ZIG/bin/python3" ] || [ ! -e "$tools/zig-$PORTABLE_ZIG/.ready" ]; then
         log=$(mktemp)
-        warn "Installing the linker for old glibc versions (ziglang $PORTABLE_ZIG from PyPI, once, into target/tools) …"
+        warn "Installing the linker for old glibc versions (ziglang $PORTABLE_ZIG from PyPI, once, into $NRLLM_TOOLS) …"
         rm -rf "$tools/zig-$PORTABLE_ZIG"
         mkdir -p "$tools"
         if ! { python3 -m venv "$tools/zig-$PORTABLE_ZIG" && "$tools/zig-$PORTABLE_ZIG/bin/python3" -m pip install -q "ziglang==$PORTABLE_ZIG"; } >"$log" 2>&1; then
