@@ -113,7 +113,7 @@ impl Session {
     }
 }
 
-/// Does the table have an index that begins with (status, `lease_expires`)? Asked by the status report only.
+/// Returns whether the table has an index that begins with (status, `lease_expires`). For the status report.
 pub(crate) async fn has_lease_key(session: &mut Session, table: &TableName) -> Result<bool> {
     let sql = "SELECT INDEX_NAME, GROUP_CONCAT(COLUMN_NAME ORDER BY SEQ_IN_INDEX SEPARATOR ',') FROM information_schema.STATISTICS \
                WHERE TABLE_SCHEMA = COALESCE(?, DATABASE()) AND TABLE_NAME = ? GROUP BY INDEX_NAME";

@@ -97,10 +97,10 @@ impl Session {
             .prefer_socket(false)
             .tcp_nodelay(true)
             .tcp_keepalive(Some(Duration::from_secs(60)))
-            // Asked for otherwise at every connect; statements and rows here are small.
+            // Without it the driver asks at every connect; statements and rows are small here.
             .max_allowed_packet(Some(16 * 1024 * 1024))
             .wait_timeout(Some(28_800))
-            // They are kept in `StatementCache`.
+            // `StatementCache` keeps them.
             .stmt_cache_size(0);
         match &settings.endpoint {
             Endpoint::Socket(path) => {

@@ -1,8 +1,7 @@
 //! The time limit of a connection's statements.
 //!
-//! A timer for every statement would be put on and taken off for every heartbeat, and hardly ever rings. One stays on instead: a statement
-//! that ends in time leaves it as it is, and where it rings before the limit of the statement that is now under way, it is put off until
-//! then.
+//! A timer per statement would be set and cancelled for every heartbeat, and would hardly ever fire. One timer stays set instead: a
+//! statement that ends in time leaves it as it is, and a timer that fires before the limit of the current statement is set again.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -14,7 +13,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::socket_wait::Socket;
 
-/// A timer that stays on.
+/// A timer that stays set.
 pub(crate) struct StatementDeadline {
     timer: Pin<Box<Sleep>>,
 }

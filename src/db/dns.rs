@@ -1,7 +1,7 @@
 //! Host names to addresses, on threads of their own, so that a silent name server costs an attempt to connect its own limit at most.
 //!
 //! A lookup cannot be given up: its thread ends when the system's resolver does, which takes half a minute and more where no name server
-//! answers. So there is one for each name at a time, and whoever asks meanwhile waits for that one.
+//! answers. So there is one lookup per name at a time, and callers that ask meanwhile wait for it.
 
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -192,7 +192,7 @@ mod tests {
             assert_eq!(
                 list(&resolver),
                 [1],
-                "one lookup, and nobody in its list who has given up but the last"
+                "one lookup, and no waiter in its list has given up but the last"
             );
             // Another name is another question.
             assert!(resolver.resolve("db2.example", SHORT).await.is_err());

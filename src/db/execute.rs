@@ -124,7 +124,7 @@ impl Session {
             Failure::TimedOut => {
                 self.discard();
                 Error::connection(format!(
-                    "no reply from {} within {} ms; the connection was thrown away. Check the load of the server, or raise queryTimeoutMs",
+                    "no reply from {} within {} ms; the connection was closed. Check the load of the server, or raise queryTimeoutMs",
                     self.settings.endpoint,
                     self.timeouts.query.as_millis()
                 ))

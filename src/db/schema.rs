@@ -40,7 +40,7 @@ impl Charset {
         }
     }
 
-    /// Can a column of this character set hold the character? For sets that are not known here, only ASCII is sure.
+    /// Returns whether a column of this character set can hold the character. For other sets only ASCII is sure to fit.
     fn holds(self, c: char) -> bool {
         match self {
             Self::Unicode | Self::Binary => true,
@@ -52,7 +52,7 @@ impl Charset {
     }
 }
 
-/// Is the character one of cp1252's upper half?
+/// Returns whether the character is in cp1252's upper half.
 fn cp1252(c: char) -> bool {
     matches!(c as u32, 0xA0..=0xFF | 0x81 | 0x8D | 0x8F | 0x90 | 0x9D)
         || "\u{20AC}\u{201A}\u{192}\u{201E}\u{2026}\u{2020}\u{2021}\u{2C6}\u{2030}\u{160}\u{2039}\u{152}\u{17D}\u{2018}\u{2019}\u{201C}\u{201D}\u{2022}\u{2013}\u{2014}\u{2DC}\u{2122}\u{161}\u{203A}\u{153}\u{17E}\u{178}"
@@ -73,7 +73,7 @@ impl TableSchema {
         Ok(Self { table: table.quoted().to_owned(), columns })
     }
 
-    /// Is there such a column?
+    /// Returns whether there is such a column.
     #[must_use]
     pub fn has(&self, column: &str) -> bool {
         self.find(column).is_some()
@@ -83,13 +83,13 @@ impl TableSchema {
         self.columns.iter().find(|known| known.name.eq_ignore_ascii_case(column))
     }
 
-    /// Those of these columns that are not there.
+    /// Returns those of these columns that are missing.
     #[must_use]
     pub fn missing<'c>(&self, columns: &[&'c str]) -> Vec<&'c str> {
         columns.iter().copied().filter(|column| !self.has(column)).collect()
     }
 
-    /// Are all these columns there?
+    /// Checks that all these columns are there.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ impl TableSchema {
         )))
     }
 
-    /// Can the column hold the value as it is?
+    /// Checks that the column can hold the value as it is.
     ///
     /// # Errors
     ///

@@ -1,13 +1,13 @@
-//! What the server can do, asked once a connection.
+//! What the server can do, asked once per connection.
 
 use std::time::Duration;
 
-/// What was learnt about the server when the session was set up.
+/// What the session learns about the server when it is set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerCapabilities {
-    /// The version as the server tells it.
+    /// The version as the server reports it.
     pub version: String,
-    /// Is it MariaDB (or MySQL)?
+    /// Whether it is MariaDB, and not MySQL.
     pub mariadb: bool,
     /// How rows are locked without waiting.
     pub locking: Locking,
@@ -15,7 +15,7 @@ pub struct ServerCapabilities {
     pub binary_log: BinaryLog,
     /// The isolation level of the session.
     pub isolation: String,
-    /// Is it a node of a Galera cluster?
+    /// Whether it is a node of a Galera cluster.
     pub cluster: bool,
 }
 
@@ -91,7 +91,7 @@ impl ServerCapabilities {
         let mariadb = says_mariadb || get("max_statement_time").is_some();
         let number = parse_version(&version);
         let locking = if mariadb && !says_mariadb {
-            // The version tells nothing: the server refuses the clause if it does not know it.
+            // The version is not MariaDB's own: the server refuses the clause if it does not know it.
             Locking::SkipLocked
         } else if mariadb {
             if number >= (10, 6, 0) {

@@ -24,7 +24,7 @@ pub struct Session {
     pub(super) settings: Arc<ConnectionSettings>,
     pub(super) timeouts: Timeouts,
     pub(super) resolver: Arc<Resolver>,
-    /// Is this all that its runtime does?
+    /// Whether its runtime does nothing else.
     pub(super) alone: bool,
     /// Whether something else is awaited beside a statement, so that it must not block the thread.
     pub(super) watched: bool,
@@ -46,9 +46,9 @@ pub(super) struct Live {
     pub(super) statements: StatementCache,
     /// Pairs of run and message tables that were found fit for one transaction.
     pub(super) outboxes: Vec<(TableName, TableName)>,
-    /// Is a transaction open?
+    /// Whether a transaction is open.
     pub(super) in_transaction: bool,
-    /// Do its reads wait for what other nodes of the cluster have committed?
+    /// Whether its reads wait until the node has applied what others of the cluster have committed.
     pub(super) awaits_the_cluster: bool,
 }
 
@@ -74,7 +74,7 @@ impl Session {
         self
     }
 
-    /// Tells the session that its runtime does nothing else while a statement is under way: it may then block the thread.
+    /// Declares that the session's runtime does nothing else while a statement is under way, so that waiting may block the thread.
     #[must_use]
     pub const fn alone(mut self) -> Self {
         self.alone = true;
@@ -105,7 +105,7 @@ impl Session {
         self.generation
     }
 
-    /// Is there a connection?
+    /// Returns whether a connection is open.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         self.live.is_some()
@@ -130,7 +130,7 @@ impl Session {
         Ok(self.live().await?.server.locking)
     }
 
-    /// The server did not understand the clause: use the next best on this connection. False when there is none.
+    /// Falls back to the next way of locking that the server may know. Returns false when there is none.
     pub(crate) fn degrade_locking(&mut self) -> bool {
         let Some(live) = self.live.as_mut() else {
             return false;
@@ -178,14 +178,14 @@ impl Session {
         self.live.as_mut().map(|live| &mut live.queries)
     }
 
-    /// Was this message table found fit for the run table's transactions, on this connection?
+    /// Returns whether this message table was found fit for the run table's transactions, on this connection.
     pub(crate) fn knows_outbox(&self, runs: &TableName, messages: &TableName) -> bool {
         self.live
             .as_ref()
             .is_some_and(|live| live.outboxes.iter().any(|(a, b)| a == runs && b == messages))
     }
 
-    /// Remembers that it was.
+    /// Remembers that a message table is fit for the run table's transactions.
     pub(crate) fn remember_outbox(&mut self, runs: &TableName, messages: &TableName) {
         if let Some(live) = self.live.as_mut() {
             live.outboxes.push((runs.clone(), messages.clone()));

@@ -12,7 +12,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// A connection or query error; the connection is thrown away then, since nobody knows which limits it has.
+    /// A connection or query error; the connection is discarded then, since its limits are unknown.
     pub(crate) async fn retime(&mut self, timeouts: Timeouts) -> Result<()> {
         self.timeouts = timeouts;
         let Some(live) = self.live.as_mut() else {
@@ -34,12 +34,12 @@ impl Session {
         }
     }
 
-    /// Lets row locks be waited for as shortly as the server can. For reapers on servers that cannot pass over locked rows.
+    /// Shortens the waits for row locks to the shortest that the server knows. For reapers on servers that cannot skip locked rows.
     pub(crate) async fn shorten_lock_waits(&mut self) -> Result<()> {
         self.execute("SET SESSION innodb_lock_wait_timeout = 1", Params::Empty).await.map(drop)
     }
 
-    /// Takes [`Session::shorten_lock_waits`] back.
+    /// Restores the waits for row locks after [`Session::shorten_lock_waits`].
     pub(crate) async fn restore_lock_waits(&mut self) -> Result<()> {
         let seconds = self.live().await?.limits.lock_wait_s;
         self.execute(&format!("SET SESSION innodb_lock_wait_timeout = {seconds}"), Params::Empty)

@@ -19,7 +19,7 @@ impl Session {
         Ok(())
     }
 
-    /// Opens the transaction in which rows and messages are read back: in one, so that whatever stands between sends no plain read to a replica.
+    /// Opens the transaction in which rows and messages are read back: in one, so that a proxy sends no plain read to a replica.
     pub(crate) async fn begin_reading_back(&mut self) -> Result<()> {
         self.await_the_cluster().await?;
         self.begin().await
@@ -43,7 +43,7 @@ impl Session {
         outcome.map(drop)
     }
 
-    /// Rolls the open transaction back, if there is one; a connection on which that fails is thrown away.
+    /// Rolls the open transaction back, if there is one; a connection on which that fails is discarded.
     pub(crate) async fn rollback(&mut self) {
         if !self.in_transaction() {
             return;
