@@ -510,7 +510,7 @@ NrllmStatus nrllm_cancel_run(const NrllmRuntime *runtime, const char *uuid, size
 
 /**
  * What an operator wants to know about the run table, as JSON: `{"counts", "deadLetters", "expiredLeases", "unleasedRunning",
- * "oldestLease", "oldestQueuedSeconds", "stranded", "clockSkewMs", "leaseKey", "server", "isolation", "settings"}`.
+ * "oldestLease", "oldestQueuedSeconds", "stranded", "clockSkewMs", "leaseKey", "server", "isolation", "binlog", "settings"}`.
  *
  * `now`: NULL for the time of the call, or the unix seconds that judge leases and waits. `since`: NULL, or the unix seconds from which
  * on runs are counted. `status` receives the text, freed with `nrllm_string_free()`.

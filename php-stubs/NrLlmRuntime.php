@@ -493,10 +493,12 @@ final class NrLlmRuntime
      *     leaseKey: bool,
      *     server: string,
      *     isolation: string,
+     *     binlog: array{format: string|null, rowImage: string|null, bytesPerHeartbeat: int, remedy: string|null},
      *     settings: array<string, mixed>
      * } `counts` by status, `deadLetters` by termination reason; `leaseKey`: whether a key over
      *     (status, lease_expires) exists; `settings` never holds the password; `clockSkewMs`: how
-     *     far the server's clock is ahead of this host's
+     *     far the server's clock is ahead of this host's; `binlog`: what a heartbeat costs the binary
+     *     log (estimated), and what to change where that is much
      *
      * @throws ValueError for an argument out of its range
      * @throws NrLlmConfigurationException when the table or a column is missing

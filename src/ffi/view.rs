@@ -243,7 +243,17 @@ pub(super) struct StatusView<'a> {
     lease_key: bool,
     server: &'a str,
     isolation: &'a str,
+    binlog: BinlogView<'a>,
     settings: SettingsView<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BinlogView<'a> {
+    format: Option<&'a str>,
+    row_image: Option<&'a str>,
+    bytes_per_heartbeat: i64,
+    remedy: Option<&'a str>,
 }
 
 impl<'a> StatusView<'a> {
@@ -260,6 +270,12 @@ impl<'a> StatusView<'a> {
             lease_key: report.lease_key,
             server: &report.server,
             isolation: &report.isolation,
+            binlog: BinlogView {
+                format: report.binlog.format.as_deref(),
+                row_image: report.binlog.row_image.as_deref(),
+                bytes_per_heartbeat: int(report.binlog.bytes_per_heartbeat),
+                remedy: report.binlog.remedy.as_deref(),
+            },
             settings: SettingsView::new(key, options),
         }
     }

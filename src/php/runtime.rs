@@ -299,7 +299,12 @@ impl NrLlmRuntime {
         for (name, count) in &report.dead_letters {
             dead_letters = dead_letters.set(name, int(*count))?;
         }
-        Ok(Builder::with_capacity(12)
+        let binlog = Builder::with_capacity(4)
+            .set("format", report.binlog.format)?
+            .set("rowImage", report.binlog.row_image)?
+            .set("bytesPerHeartbeat", int(report.binlog.bytes_per_heartbeat))?
+            .set("remedy", report.binlog.remedy)?;
+        Ok(Builder::with_capacity(13)
             .set("counts", counts.finish())?
             .set("deadLetters", dead_letters.finish())?
             .set("expiredLeases", int(report.expired_leases))?
@@ -311,6 +316,7 @@ impl NrLlmRuntime {
             .set("leaseKey", report.lease_key)?
             .set("server", report.server)?
             .set("isolation", report.isolation)?
+            .set("binlog", binlog.finish())?
             .set("settings", self.settings()?)?
             .finish())
     }

@@ -139,3 +139,17 @@ fn status_does_not_wait_for_locks() {
     assert_eq!(report(&database, None, None).expired_leases, 1);
     php_worker.unlock();
 }
+
+/// Rule 33: an operator learns what a heartbeat costs, and what to change.
+#[test]
+fn p33_binary_log_and_its_cost_are_reported() {
+    let plain = report(&Database::new(), None, None).binlog;
+    assert_eq!((plain.format, plain.bytes_per_heartbeat, plain.remedy), (None, 0, None));
+    let server = server::Server::start(&["--log-bin", "--server-id=1", "--binlog-format=ROW"]);
+    let mut database = Database::on(&server, &Shape::default());
+    database.insert(&Run::running(OWNER, LEASE).request(&"x".repeat(20_000)));
+    // The session has taken the smallest row image.
+    let own = report(&database, None, None).binlog;
+    assert_eq!((own.format.as_deref(), own.row_image.as_deref()), (Some("ROW"), Some("MINIMAL")));
+    assert!(own.bytes_per_heartbeat < 1_024 && own.remedy.is_none(), "{own:?}");
+}
