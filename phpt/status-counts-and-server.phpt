@@ -40,11 +40,11 @@ print_r(array_keys($status['settings']));
 ?>
 --EXPECT--
 {"counts":{"queued":0,"running":0,"waiting_for_approval":0,"waiting_for_input":0,"completed":0,"failed":0,"cancelled":0},"deadLetters":[],"expiredLeases":0,"unleasedRunning":0,"oldestLease":null,"oldestQueuedSeconds":null,"stranded":0,"leaseKey":false}
-counts deadLetters expiredLeases unleasedRunning oldestLease oldestQueuedSeconds stranded clockSkewMs leaseKey server isolation settings
+counts deadLetters expiredLeases unleasedRunning oldestLease oldestQueuedSeconds stranded clockSkewMs leaseKey server isolation binlog settings
 {"counts":{"queued":2,"running":5,"waiting_for_approval":1,"waiting_for_input":0,"completed":1,"failed":4,"cancelled":0},"deadLetters":{"not_retryable":2,"provider_failed":1,"retries_exhausted":1},"expiredLeases":2,"unleasedRunning":1,"oldestLease":1799999900,"oldestQueuedSeconds":700,"stranded":0,"leaseKey":false}
 since: [{"failed":2},{"not_retryable":2},2]
 {"counts":{"queued":0,"running":0,"waiting_for_approval":0,"waiting_for_input":0,"completed":0,"failed":0,"cancelled":0},"deadLetters":[],"expiredLeases":0,"unleasedRunning":0,"oldestLease":null,"oldestQueuedSeconds":null,"stranded":0,"leaseKey":true}
-counts deadLetters expiredLeases unleasedRunning oldestLease oldestQueuedSeconds stranded clockSkewMs leaseKey server isolation settings
+counts deadLetters expiredLeases unleasedRunning oldestLease oldestQueuedSeconds stranded clockSkewMs leaseKey server isolation binlog settings
 {"counts":{"queued":2,"running":5,"waiting_for_approval":1,"waiting_for_input":0,"completed":1,"failed":4,"cancelled":0},"deadLetters":{"not_retryable":2,"provider_failed":1,"retries_exhausted":1},"expiredLeases":2,"unleasedRunning":1,"oldestLease":1799999900,"oldestQueuedSeconds":50,"stranded":0,"leaseKey":true}
 since: [{"failed":2},{"not_retryable":2},2]
 Array
