@@ -13,7 +13,9 @@ $EM_CONF[$_EXTKEY] = [
             'php' => '8.2.0-8.99.99',
             'typo3' => '13.4.0-14.99.99',
         ],
-        'conflicts' => [],
+        'conflicts' => [
+            'nr_llm' => '0.0.0-0.28.99',
+        ],
         // Not a dependency: the package does nothing, and breaks nothing, where nr_llm is not installed.
         'suggests' => [
             'nr_llm' => '',

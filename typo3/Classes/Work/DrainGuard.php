@@ -103,7 +103,7 @@ final class DrainGuard
 
                     return $this->handBack($runs, $messages);
                 }
-                usleep(20000);
+                usleep(100000);
             }
         } finally {
             $signals->restore();
