@@ -3,7 +3,7 @@
 //! Guard: the run's uid, and `queued`. Effect: `running`, owner, lease, `started_at`, `tstamp`.
 
 use super::confirm::GuardedWrite;
-use super::sql::{Context, bind, held_by, sql, update, with_columns};
+use super::sql::{Context, Sql, bind, held_by, sql, update, with_columns};
 use crate::db::Session;
 use crate::domain::holder::Holder;
 use crate::error::Result;
@@ -36,7 +36,7 @@ pub async fn claim_queued(
     let lease = if context.lease_is_exact() {
         sql!("lease_expires = {}", bind(lease_expires))
     } else {
-        sql!("lease_expires > {} * 0", bind(lease_expires))
+        Sql::from("lease_expires > 0")
     };
     let read_back = sql!(
         "SELECT {} AND {}, status = 'queued' FROM {} WHERE uid = {} FOR UPDATE",

@@ -2,9 +2,9 @@
 //! (rules 6 to 12).
 //!
 //! Candidates are listed by a plain read outside any transaction and without payloads
-//! ([`listing`]). Then, in chunks and under READ COMMITTED, they are locked by primary key with the
-//! guard repeated (locked rows are passed over) and written by primary key with the guard repeated
-//! again ([`chunk`]). Guard: the run's uid, and stale.
+//! (`listing.rs`). Then, in chunks, they are locked by primary key with the guard repeated (locked
+//! rows are passed over) and written by primary key with the guard repeated again (`chunk.rs`).
+//! Guard: the run's uid, and stale.
 
 mod chunk;
 mod listing;
