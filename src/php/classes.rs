@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use ext_php_rs::ffi::{HashTable, executor_globals, zend_hash_str_find, zend_string};
+use ext_php_rs::ffi::{HashTable, zend_hash_str_find, zend_string};
 use ext_php_rs::types::ZendStr;
 use ext_php_rs::zend::ClassEntry;
 
@@ -13,7 +13,7 @@ use super::objects::Compare;
 use super::recovery::NrLlmRecovery;
 use super::report::NrLlmReapReport;
 use super::runtime::NrLlmRuntime;
-use super::{arguments, objects};
+use super::{arguments, globals, objects};
 
 unsafe extern "C" {
     /// Adds an attribute to a function's or parameter's table of attributes.
@@ -64,8 +64,11 @@ unsafe fn complete_class<T: Compare>() -> Option<&'static mut ClassEntry> {
     // SAFETY: the table maps names in lower case to entries. Ours lives as long as the module, and by this function's contract this is
     // the only reference.
     unsafe {
-        let found =
-            zend_hash_str_find(executor_globals.class_table, name.as_ptr().cast(), name.len());
+        let found = zend_hash_str_find(
+            (*globals::executor()).class_table,
+            name.as_ptr().cast(),
+            name.len(),
+        );
         let class = found.as_ref()?.value.ptr.cast::<ClassEntry>().as_mut()?;
         arguments::check_before_methods_of(class);
         objects::compare_objects_of::<T>();

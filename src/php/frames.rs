@@ -7,11 +7,13 @@ use std::mem::offset_of;
 use std::ptr::null;
 
 use ext_php_rs::ffi::{
-    IS_INDIRECT, ZEND_INTERNAL_FUNCTION, executor_globals, zend_execute_data, zend_hash_find,
-    zend_op, zend_op_array, zend_string,
+    IS_INDIRECT, ZEND_INTERNAL_FUNCTION, zend_execute_data, zend_hash_find, zend_op, zend_op_array,
+    zend_string,
 };
 use ext_php_rs::types::Zval;
 use ext_php_rs::zend::ClassEntry;
+
+use super::globals;
 
 // From Zend/zend_compile.h, zend_vm_opcodes.h and zend_globals.h; the same in PHP 8.2 to 8.6.
 const IS_CONST: u8 = 1;
@@ -79,7 +81,7 @@ pub(super) unsafe fn is_called_by(frame: *const zend_execute_data, class: &Class
 /// Returns whether the script has ended, so that shutdown functions, destructors and output handlers run.
 pub(super) fn is_shutting_down() -> bool {
     // SAFETY: one byte of the engine's globals, on the PHP thread.
-    unsafe { executor_globals.flags & EG_FLAGS_IN_SHUTDOWN != 0 }
+    unsafe { (*globals::executor()).flags & EG_FLAGS_IN_SHUTDOWN != 0 }
 }
 
 /// Returns whether a `catch` around the running code takes an exception of the class.
@@ -120,7 +122,7 @@ unsafe fn takes(mut clause: *const zend_op, class: &ClassEntry) -> bool {
             let this = &*clause;
             let name = clause.byte_offset(this.op1.constant.cast_signed() as isize).cast::<Zval>();
             let lower: *mut zend_string = (*name.add(1)).value.str_;
-            let found = zend_hash_find(executor_globals.class_table, lower);
+            let found = zend_hash_find((*globals::executor()).class_table, lower);
             if found
                 .as_ref()
                 .and_then(|found| found.value.ptr.cast::<ClassEntry>().as_ref())

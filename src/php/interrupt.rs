@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use ext_php_rs::class::RegisteredClass;
 use ext_php_rs::exception::throw_with_code;
-use ext_php_rs::ffi::{executor_globals, zend_execute_data, zend_interrupt_function};
+use ext_php_rs::ffi::{zend_execute_data, zend_interrupt_function};
 
 use super::runtime::NrLlmRuntime;
-use super::{exceptions, frames};
+use super::{exceptions, frames, globals};
 use crate::error::Kind;
 use crate::keeper::{self, InterruptSignal};
 use crate::process::signals::spawn_masked;
@@ -70,10 +70,10 @@ fn previous() -> Option<Handler> {
 /// On the PHP thread: from now on [`raise`] reaches this request.
 pub(super) fn arm() -> Arc<InterruptSignal> {
     SIGNAL.with(|signal| {
-        // SAFETY: without thread safety the globals are one static of the process, so that the address stays right for ever; the flag
-        // is one byte that everybody writes atomically.
+        // SAFETY: the globals of a PHP thread stay where they are until the thread has left PHP, and
+        // request_ended() comes before. The flag is one byte that everybody writes atomically.
         unsafe {
-            let flag = (&raw mut executor_globals.vm_interrupt).cast::<AtomicBool>();
+            let flag = (&raw mut (*globals::executor()).vm_interrupt).cast::<AtomicBool>();
             signal.arm(NonNull::new_unchecked(flag));
         }
         Arc::clone(signal)

@@ -7,6 +7,7 @@ mod convert;
 mod exceptions;
 mod failure;
 mod frames;
+mod globals;
 mod interrupt;
 mod lease;
 mod objects;
@@ -104,7 +105,10 @@ extern "C" fn info(_module: *mut ModuleEntry) {
             "Threads",
             "none until a lease is kept; a host name is resolved on a thread of its own"
         );
-        info_table_row!("Thread safety", "NTS");
+        info_table_row!(
+            "Thread safety",
+            if ext_php_rs::ffi::USING_ZTS == 1 { "ZTS" } else { "NTS" }
+        );
         info_table_end!();
     });
 }
@@ -124,9 +128,3 @@ fn get_module(module: ModuleBuilder) -> ModuleBuilder {
         .class::<report::NrLlmReapReport>()
         .class::<runtime::NrLlmRuntime>()
 }
-
-/// A thread-safe PHP is refused when the module is built: the sessions and the keeper belong to the one PHP thread of a process.
-const _: () = assert!(
-    ext_php_rs::ffi::USING_ZTS == 0,
-    "a thread-safe PHP (ZTS) is not supported; build with an NTS PHP"
-);

@@ -1,75 +1,75 @@
 //! The failure taxonomy's questions, answered by a Zend object: without autoloading, without recursion, and without running
 //! user code except `getAttemptErrors()` (rule 26).
 
-use std::ptr::{self, null_mut};
+use std::cell::Cell;
+use std::ptr::{self, null, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ext_php_rs::ffi::{
-    ZEND_ACC_LINKED, ZEND_ACC_PRIVATE, ZEND_ACC_PUBLIC, ZEND_ACC_STATIC, executor_globals,
-    zend_call_known_function, zend_class_entry, zend_function, zend_hash_find, zend_hash_str_find,
-    zend_property_info, zend_string,
+    ZEND_ACC_LINKED, ZEND_ACC_PRIVATE, ZEND_ACC_PUBLIC, ZEND_ACC_STATIC, zend_call_known_function,
+    zend_class_entry, zend_function, zend_hash_find, zend_hash_str_find, zend_property_info,
+    zend_string,
 };
 use ext_php_rs::types::{ZendHashTable, ZendObject, ZendStr, Zval};
 use ext_php_rs::zend::{ClassEntry, ce};
 
 use super::convert::ThrowableArg;
-use super::interrupt;
+use super::{globals, interrupt};
 use crate::domain::failure::{self, Failure, KnownType, Throwable};
 
-/// A known type, as the engine knows it.
-struct Name {
-    /// Its name as the engine's table of classes has it: in lower case. Interned at module start.
-    key: AtomicPtr<zend_string>,
-    /// The class or interface, once it was found: a class that is there stays until the request ends.
-    found: AtomicPtr<ClassEntry>,
-}
+/// How many types are known.
+const TYPES: usize = KnownType::ALL.len();
 
-static NAMES: [Name; KnownType::ALL.len()] =
-    [const { Name { key: AtomicPtr::new(null_mut()), found: AtomicPtr::new(null_mut()) } };
-        KnownType::ALL.len()];
+/// The names of the known types as the engine's table of classes has them: in lower case. Interned at
+/// module start.
+static NAMES: [AtomicPtr<zend_string>; TYPES] = [const { AtomicPtr::new(null_mut()) }; TYPES];
+
+thread_local! {
+    /// The class or interface of each known type, once this request has found it: a class that is there
+    /// stays until the request ends. Each PHP thread has classes of its own.
+    static FOUND: [Cell<*const ClassEntry>; TYPES] = const { [const { Cell::new(null()) }; TYPES] };
+}
 
 /// Interns the names, at module start.
 pub(super) fn prepare() {
     for (name, known) in NAMES.iter().zip(KnownType::ALL) {
         let key = ZendStr::new_interned(known.class_name().to_ascii_lowercase(), true).into_raw();
-        name.key.store(key, Ordering::Release);
+        name.store(key, Ordering::Release);
     }
 }
 
 /// Forgets the classes that an earlier request found: the engine has freed them. At the start and not at the end, since the end of another
 /// extension may still run user code (a session's save handler) after ours.
 pub(super) fn request_started() {
-    for name in &NAMES {
-        name.found.store(null_mut(), Ordering::Release);
-    }
+    FOUND.with(|found| found.iter().for_each(|class| class.set(null())));
 }
 
-impl Name {
-    /// The class or interface, if it is loaded. Looked up in the engine's table itself: nothing is autoloaded, whatever is registered.
-    fn class(&self) -> Option<&'static ClassEntry> {
-        // SAFETY: found in this request, and forgotten before the next one.
-        if let Some(class) = unsafe { self.found.load(Ordering::Acquire).as_ref() } {
-            return Some(class);
-        }
-        let key = self.key.load(Ordering::Acquire);
-        // SAFETY: on the PHP thread; without thread safety the globals are one static of the process. Read directly: a guard of the binding
-        // costs more than the lookup, and there are several of these a classification.
-        let loaded = unsafe { executor_globals.class_table };
-        if key.is_null() || loaded.is_null() {
-            return None;
-        }
-        // SAFETY: an interned string that lives as long as the module; the table maps names to class entries, which live as long as the
-        // request, and is used on the PHP thread during one.
-        let class: &ClassEntry = unsafe {
-            zend_hash_find(loaded, key).as_ref()?.value.ptr.cast::<ClassEntry>().as_ref()?
-        };
-        // One that is still being put together is no type yet.
-        if class.ce_flags & ZEND_ACC_LINKED == 0 {
-            return None;
-        }
-        self.found.store(ptr::from_ref(class).cast_mut(), Ordering::Release);
-        Some(class)
+/// The class or interface of a known type, if it is loaded. Looked up in the engine's table itself:
+/// nothing is autoloaded, whatever is registered.
+fn class(
+    name: &AtomicPtr<zend_string>,
+    found: &Cell<*const ClassEntry>,
+) -> Option<&'static ClassEntry> {
+    // SAFETY: found in this request, and forgotten before the next one.
+    if let Some(class) = unsafe { found.get().as_ref() } {
+        return Some(class);
     }
+    let key = name.load(Ordering::Acquire);
+    // SAFETY: on the PHP thread.
+    let loaded = unsafe { (*globals::executor()).class_table };
+    if key.is_null() || loaded.is_null() {
+        return None;
+    }
+    // SAFETY: an interned string that lives as long as the module; the table maps names to class entries, which live as long as the
+    // request, and is used on the PHP thread during one.
+    let class: &ClassEntry =
+        unsafe { zend_hash_find(loaded, key).as_ref()?.value.ptr.cast::<ClassEntry>().as_ref()? };
+    // One that is still being put together is no type yet.
+    if class.ce_flags & ZEND_ACC_LINKED == 0 {
+        return None;
+    }
+    found.set(class);
+    Some(class)
 }
 
 /// A throwable of the engine, kept alive while it is looked at.
@@ -84,8 +84,15 @@ impl Object {
 impl Throwable for Object {
     fn known_type(&self) -> Option<KnownType> {
         let class = self.object()?.get_class_entry();
-        let is = |name: &Name| name.class().is_some_and(|known| class.instance_of(known));
-        KnownType::ALL.into_iter().zip(&NAMES).find(|(_, name)| is(name)).map(|(known, _)| known)
+        FOUND.with(|found| {
+            KnownType::ALL
+                .into_iter()
+                .zip(NAMES.iter().zip(found))
+                .find(|(_, (name, found))| {
+                    self::class(name, found).is_some_and(|known| class.instance_of(known))
+                })
+                .map(|(known, _)| known)
+        })
     }
 
     fn code(&self) -> Option<i64> {
@@ -230,7 +237,7 @@ unsafe extern "C" {
 /// The engine's pending exception, or null.
 fn pending_exception() -> *const ZendObject {
     // SAFETY: on the PHP thread, as in [`Name::class`].
-    unsafe { executor_globals.exception }
+    unsafe { (*globals::executor()).exception }
 }
 
 /// Drops the pending exception, unless it is the engine's own way of carrying out `exit()`.
