@@ -15,7 +15,7 @@
 //! - [`config`]: what a caller configures.
 //! - [`domain`]: decisions, limits and the failure taxonomy. Pure: no I/O, no clock, no Zend.
 //!
-//! [`error`] stands beside them.
+//! [`error`] and `views`, the keys of answers, stand beside them.
 //!
 //! The rules that comments name are numbered in `docs/protocol.md`; a test whose name begins with `p17_` holds rule 17.
 
@@ -31,3 +31,5 @@ pub mod process;
 
 #[cfg(feature = "php")]
 mod php;
+#[cfg(any(feature = "php", feature = "ffi"))]
+mod views;

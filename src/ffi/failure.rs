@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::error::{NrllmError, NrllmStatus, guard};
 use super::memory::{Out, bytes, number};
-use super::view::FailureView;
 use crate::domain::failure::{self, Failure, KnownType, MAX_CHAIN, Throwable};
 use crate::domain::validate::ArgumentError;
+use crate::views::FailureView;
 
 /// What kind of error the caller met: the first that fits, in this order. `nrllm_failure_types()` names the PHP classes.
 #[repr(C)]

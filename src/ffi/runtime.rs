@@ -10,7 +10,6 @@ use super::failure::told;
 use super::handle::Table;
 use super::input;
 use super::memory::{Out, bytes, number, optional};
-use super::view::{QueuedView, RecoveryView, ReportView, StatusView};
 use crate::config::connection::{ConnectionSettings, Defaults};
 use crate::config::options::Options;
 use crate::config::requests::{ReapRequest, SweepRequest, WakeUp};
@@ -28,6 +27,7 @@ use crate::ops::{
     stranded_runs,
 };
 use crate::process::sessions::{self, Key, SessionUser};
+use crate::views::{QueuedView, RecoveryView, ReportView, StatusView};
 
 /// A set of settings. Handles of equal settings share one connection per process, opened by the first call that needs it. A handle
 /// may be used by any thread, by several at once (their calls wait for each other), and after a fork by the child, which opens a

@@ -7,13 +7,13 @@ use ext_php_rs::ffi::{HashTable, zend_hash_str_find, zend_string};
 use ext_php_rs::types::ZendStr;
 use ext_php_rs::zend::ClassEntry;
 
-use super::failure::NrLlmFailure;
-use super::lease::NrLlmLease;
+use super::nrllm_failure::NrLlmFailure;
+use super::nrllm_lease::NrLlmLease;
+use super::nrllm_reap_report::NrLlmReapReport;
+use super::nrllm_recovery::NrLlmRecovery;
+use super::nrllm_runtime::NrLlmRuntime;
 use super::objects::Compare;
-use super::recovery::NrLlmRecovery;
-use super::report::NrLlmReapReport;
-use super::runtime::NrLlmRuntime;
-use super::{arguments, globals, objects};
+use super::{arguments, entries, globals, objects};
 
 unsafe extern "C" {
     /// Adds an attribute to a function's or parameter's table of attributes.
@@ -46,6 +46,7 @@ pub(super) fn complete_once() {
         // SAFETY: no request has begun, so no code uses the classes.
         unsafe {
             if let Some(runtime) = complete_class::<NrLlmRuntime>() {
+                entries::RUNTIME.set(runtime);
                 hide_first_parameter(runtime);
             }
             complete_class::<NrLlmLease>();

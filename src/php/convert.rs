@@ -4,8 +4,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use ext_php_rs::boxed::ZBox;
-use ext_php_rs::convert::{FromZval, IntoZval, StubLiteral};
+use ext_php_rs::convert::{FromZval, StubLiteral};
 use ext_php_rs::exception::{PhpException, PhpResult};
 use ext_php_rs::flags::DataType;
 use ext_php_rs::types::{ZendHashTable, Zval};
@@ -110,30 +109,6 @@ fn entries(table: &ZendHashTable, depth: u32) -> Vec<(Key, Input)> {
         all.push((key, read(value, depth)));
     }
     all
-}
-
-/// A PHP array under construction.
-pub(super) struct Builder(ZBox<ZendHashTable>);
-
-impl Builder {
-    pub(super) fn with_capacity(size: usize) -> Self {
-        Self(ZendHashTable::with_capacity(u32::try_from(size).unwrap_or(0)))
-    }
-
-    /// Sets a key.
-    pub(super) fn set(mut self, key: &str, value: impl IntoZval) -> PhpResult<Self> {
-        self.0.insert(key, value)?;
-        Ok(self)
-    }
-
-    /// Appends to a list.
-    pub(super) fn push(&mut self, value: impl IntoZval) -> PhpResult {
-        Ok(self.0.push(value)?)
-    }
-
-    pub(super) fn finish(self) -> ZBox<ZendHashTable> {
-        self.0
-    }
 }
 
 /// What `localhost` means to PHP on this machine.

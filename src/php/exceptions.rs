@@ -2,13 +2,12 @@
 //!
 //! They are registered by hand and carry no Rust value: so `new`, subclasses, file, line and trace are those of any exception.
 
-use std::sync::atomic::{AtomicPtr, Ordering};
-
 use ext_php_rs::builders::ClassBuilder;
 use ext_php_rs::exception::PhpException;
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::zend::{ClassEntry, ce};
 
+use super::entries::{CONFIGURATION, CONNECTION, EXCEPTION, LEASE_LOST, QUERY, RUN_CANCELLED};
 use crate::domain::validate::ArgumentError;
 use crate::error::{Error, Kind};
 
@@ -17,37 +16,12 @@ unsafe extern "C" {
     static spl_ce_RuntimeException: *mut ClassEntry;
 }
 
-/// A class entry of ours, set at module start: a module that is started again gets new ones.
-struct Entry(AtomicPtr<ClassEntry>);
-
-impl Entry {
-    const fn new() -> Self {
-        Self(AtomicPtr::new(std::ptr::null_mut()))
-    }
-
-    fn set(&self, entry: &'static mut ClassEntry) {
-        self.0.store(entry, Ordering::Release);
-    }
-
-    fn get(&self) -> Option<&'static ClassEntry> {
-        // SAFETY: null before module start, else an entry that lives until the module ends.
-        unsafe { self.0.load(Ordering::Acquire).as_ref() }
-    }
-}
-
-static BASE: Entry = Entry::new();
-static CONFIGURATION: Entry = Entry::new();
-static CONNECTION: Entry = Entry::new();
-static QUERY: Entry = Entry::new();
-static LEASE_LOST: Entry = Entry::new();
-static RUN_CANCELLED: Entry = Entry::new();
-
 #[allow(
     clippy::expect_used,
     reason = "module start: the base class is registered first, and a panic is caught there"
 )]
 fn base() -> &'static ClassEntry {
-    BASE.get().expect("NrLlmException is registered before its subclasses")
+    EXCEPTION.get().expect("NrLlmException is registered before its subclasses")
 }
 
 fn runtime_exception() -> &'static ClassEntry {
@@ -62,7 +36,7 @@ type Registration = fn(&'static mut ClassEntry, ext_php_rs::args::ArgInfoTables)
 pub(super) fn register() -> ext_php_rs::error::Result<()> {
     ClassBuilder::new("NrLlmException")
         .extends((runtime_exception, "\\RuntimeException"))
-        .registration(|ce, _| BASE.set(ce))
+        .registration(|ce, _| EXCEPTION.set(ce))
         .register()?;
     let finals: [(&str, Registration); 5] = [
         ("NrLlmConfigurationException", |ce, _| CONFIGURATION.set(ce)),
@@ -91,7 +65,7 @@ pub(super) fn class_of(kind: Kind) -> &'static ClassEntry {
         Kind::Query => &QUERY,
         Kind::LeaseLost => &LEASE_LOST,
         Kind::RunCancelled => &RUN_CANCELLED,
-        Kind::Resource | Kind::Internal => &BASE,
+        Kind::Resource | Kind::Internal => &EXCEPTION,
     };
     entry.get().unwrap_or_else(ce::exception)
 }

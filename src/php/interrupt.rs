@@ -12,12 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use ext_php_rs::class::RegisteredClass;
 use ext_php_rs::exception::throw_with_code;
 use ext_php_rs::ffi::{zend_execute_data, zend_interrupt_function};
 
-use super::runtime::NrLlmRuntime;
-use super::{exceptions, frames, globals};
+use super::{entries, exceptions, frames, globals};
 use crate::error::Kind;
 use crate::keeper::{self, InterruptSignal};
 use crate::process::signals::spawn_masked;
@@ -111,7 +109,7 @@ unsafe extern "C" fn handler(execute_data: *mut zend_execute_data) {
 unsafe fn interrupt(frame: *const zend_execute_data) {
     // SAFETY: by this function's contract.
     unsafe {
-        if frames::is_called_by(frame, NrLlmRuntime::get_metadata().ce()) {
+        if entries::RUNTIME.get().is_some_and(|runtime| frames::is_called_by(frame, runtime)) {
             // The runtime's own methods call getAttemptErrors() alone and drop what it throws. The loss
             // would be dropped with it, and would change what becomes of a run. See call_ended().
             return;

@@ -4,16 +4,18 @@
 mod arguments;
 mod classes;
 mod convert;
+mod entries;
 mod exceptions;
-mod failure;
 mod frames;
 mod globals;
 mod interrupt;
-mod lease;
+mod nrllm_failure;
+mod nrllm_lease;
+mod nrllm_reap_report;
+mod nrllm_recovery;
+mod nrllm_runtime;
 mod objects;
-mod recovery;
-mod report;
-mod runtime;
+mod serialize;
 mod throwable;
 
 use std::panic::catch_unwind;
@@ -122,9 +124,9 @@ fn get_module(module: ModuleBuilder) -> ModuleBuilder {
         .request_startup_function(request_startup)
         .request_shutdown_function(request_shutdown)
         .info_function(info)
-        .class::<failure::NrLlmFailure>()
-        .class::<lease::NrLlmLease>()
-        .class::<recovery::NrLlmRecovery>()
-        .class::<report::NrLlmReapReport>()
-        .class::<runtime::NrLlmRuntime>()
+        .class::<nrllm_failure::NrLlmFailure>()
+        .class::<nrllm_lease::NrLlmLease>()
+        .class::<nrllm_recovery::NrLlmRecovery>()
+        .class::<nrllm_reap_report::NrLlmReapReport>()
+        .class::<nrllm_runtime::NrLlmRuntime>()
 }

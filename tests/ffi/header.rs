@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// The file for programs, and the copy in the package that PHP's bridge is: a site has only the package.
-const PLACES: [&str; 2] = ["src/ffi/nrllm_runtime.h", "php-ffi/nrllm_runtime.h"];
+/// In the package that PHP's bridge is: a site has only the package. Programs in C take the same file.
+const PLACE: &str = "php-ffi/nrllm_runtime.h";
 
 /// In this order, so that a reader meets the whole before its parts.
 const SOURCES: [&str; 6] = ["library", "error", "memory", "runtime", "failure", "lease"];
@@ -30,17 +30,15 @@ fn generated() -> String {
 #[test]
 fn the_committed_header_is_what_the_sources_make() {
     let generated = generated();
-    for place in PLACES.map(|place| top().join(place)) {
-        if std::env::var_os("NRLLM_WRITE_HEADER").is_some() {
-            std::fs::write(&place, &generated).unwrap();
-        }
-        let committed = std::fs::read_to_string(&place).unwrap_or_default();
-        assert!(
-            committed == generated,
-            "{} is out of date: run this test with NRLLM_WRITE_HEADER=1",
-            place.display()
-        );
+    let place = top().join(PLACE);
+    if std::env::var_os("NRLLM_WRITE_HEADER").is_some() {
+        std::fs::write(&place, &generated).unwrap();
     }
+    let committed = std::fs::read_to_string(&place).unwrap_or_default();
+    assert!(
+        committed == generated,
+        "{PLACE} is out of date: run this test with NRLLM_WRITE_HEADER=1"
+    );
 }
 
 #[test]

@@ -1,15 +1,15 @@
 //! `NrLlmRecovery`: what became of a failed run.
 
-use ext_php_rs::boxed::ZBox;
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::prelude::*;
-use ext_php_rs::types::ZendHashTable;
 
-use super::convert::{Builder, int};
-use super::failure::{NrLlmFailure, json_serializable};
+use super::convert::int;
+use super::nrllm_failure::{NrLlmFailure, json_serializable};
 use super::objects::Compare;
+use super::serialize::{self, Array};
 use crate::domain::failure::Failure;
 use crate::ops::recover_failure::Recovery;
+use crate::views::RecoveryView;
 
 /// What became of a failed run.
 #[php_class]
@@ -96,16 +96,8 @@ impl NrLlmRecovery {
     }
 
     /// All of it, for `json_encode()`.
-    fn json_serialize(&self) -> PhpResult<ZBox<ZendHashTable>> {
-        Ok(Builder::with_capacity(7)
-            .set("outcome", self.outcome())?
-            .set("reason", self.reason())?
-            .set("failure", self.failure().to_array()?)?
-            .set("requeueCount", self.requeue_count())?
-            .set("delayMs", self.delay_ms())?
-            .set("wokenUp", self.woken_up())?
-            .set("confirmed", self.is_confirmed())?
-            .finish())
+    fn json_serialize(&self) -> PhpResult<Array> {
+        serialize::array(&RecoveryView::new(&self.recovery, &self.failure))
     }
 
     /// Not cloneable: the engine refuses to call it.

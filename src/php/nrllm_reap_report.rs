@@ -1,15 +1,15 @@
 //! `NrLlmReapReport`: what a reaper did.
 
-use ext_php_rs::boxed::ZBox;
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::prelude::*;
-use ext_php_rs::types::ZendHashTable;
 use ext_php_rs::zend::ce;
 
-use super::convert::{Builder, int};
-use super::failure::json_serializable;
+use super::convert::int;
+use super::nrllm_failure::json_serializable;
 use super::objects::Compare;
-use crate::ops::reap::{Entry, Report};
+use super::serialize::{self, Array};
+use crate::ops::reap::Report;
+use crate::views::{self, ReportView};
 
 /// What a reaper did, run by run.
 #[php_class]
@@ -33,38 +33,21 @@ impl NrLlmReapReport {
     }
 }
 
-fn list(entries: &[Entry]) -> PhpResult<ZBox<ZendHashTable>> {
-    let mut list = Builder::with_capacity(entries.len());
-    for entry in entries {
-        let row = Builder::with_capacity(8)
-            .set("uid", int(entry.uid))?
-            .set("uuid", entry.uuid.as_str())?
-            .set("claimedBy", entry.claimed_by.as_str())?
-            .set("leaseExpires", entry.lease_expires)?
-            .set("requeueCount", i64::from(entry.requeue_count))?
-            .set("reason", entry.reason)?
-            .set("wokenUp", entry.woken_up)?
-            .set("confirmed", entry.confirmed)?;
-        list.push(row.finish())?;
-    }
-    Ok(list.finish())
-}
-
 #[php_impl]
 impl NrLlmReapReport {
     /// The runs that are back on the queue.
-    fn requeued(&self) -> PhpResult<ZBox<ZendHashTable>> {
-        list(&self.report.requeued)
+    fn requeued(&self) -> PhpResult<Array> {
+        serialize::array(&views::entries(&self.report.requeued))
     }
 
     /// The runs that ended, with the termination reason.
-    fn dead_lettered(&self) -> PhpResult<ZBox<ZendHashTable>> {
-        list(&self.report.dead_lettered)
+    fn dead_lettered(&self) -> PhpResult<Array> {
+        serialize::array(&views::entries(&self.report.dead_lettered))
     }
 
     /// The runs that were passed over, and why: renewed, contended or excepted.
-    fn skipped(&self) -> PhpResult<ZBox<ZendHashTable>> {
-        list(&self.report.skipped)
+    fn skipped(&self) -> PhpResult<Array> {
+        serialize::array(&views::entries(&self.report.skipped))
     }
 
     /// Was nothing done, only told?
@@ -86,14 +69,8 @@ impl NrLlmReapReport {
     }
 
     /// All of it, for `json_encode()`.
-    fn json_serialize(&self) -> PhpResult<ZBox<ZendHashTable>> {
-        Ok(Builder::with_capacity(5)
-            .set("requeued", self.requeued()?)?
-            .set("deadLettered", self.dead_lettered()?)?
-            .set("skipped", self.skipped()?)?
-            .set("dryRun", self.report.dry_run)?
-            .set("hasMore", self.report.has_more)?
-            .finish())
+    fn json_serialize(&self) -> PhpResult<Array> {
+        serialize::array(&ReportView::new(&self.report))
     }
 
     /// Not cloneable: the engine refuses to call it.

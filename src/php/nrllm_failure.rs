@@ -1,14 +1,14 @@
 //! `NrLlmFailure`: what kind of failure it was.
 
-use ext_php_rs::boxed::ZBox;
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::prelude::*;
-use ext_php_rs::types::ZendHashTable;
 use ext_php_rs::zend::ClassEntry;
 
-use super::convert::{Builder, int};
+use super::convert::int;
 use super::objects::Compare;
+use super::serialize::{self, Array};
 use crate::domain::failure::{Failure, FailureClass};
+use crate::views::FailureView;
 
 unsafe extern "C" {
     /// PHP's `JsonSerializable`, of the extension json, which is always there.
@@ -43,17 +43,6 @@ impl NrLlmFailure {
 
     fn class(&self) -> FailureClass {
         self.failure.classification.class
-    }
-
-    pub(super) fn to_array(&self) -> PhpResult<ZBox<ZendHashTable>> {
-        Ok(Builder::with_capacity(6)
-            .set("failureClass", self.class().as_str())?
-            .set("retryable", self.class().is_retryable())?
-            .set("tripsCircuit", self.class().trips_circuit())?
-            .set("errorClass", self.failure.error_class.as_str())?
-            .set("httpStatus", self.failure.classification.http_status)?
-            .set("retryAfterSeconds", self.retry_after_seconds())?
-            .finish())
     }
 }
 
@@ -113,8 +102,8 @@ impl NrLlmFailure {
     }
 
     /// All of it, for `json_encode()`.
-    fn json_serialize(&self) -> PhpResult<ZBox<ZendHashTable>> {
-        self.to_array()
+    fn json_serialize(&self) -> PhpResult<Array> {
+        serialize::array(&FailureView::new(&self.failure))
     }
 
     /// Not cloneable: the engine refuses to call it.

@@ -5,20 +5,19 @@
 
 use std::sync::Arc;
 
-use ext_php_rs::boxed::ZBox;
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::prelude::*;
-use ext_php_rs::types::{ZendHashTable, Zval};
+use ext_php_rs::types::Zval;
 use ext_php_rs::zend::ExecutorGlobals;
 
-use super::convert::{self, Array, Builder, Text, ThrowableArg, int};
-use super::failure::NrLlmFailure;
+use super::convert::{self, Array, Text, ThrowableArg, int};
 use super::interrupt;
-use super::lease::NrLlmLease;
+use super::nrllm_failure::NrLlmFailure;
+use super::nrllm_lease::NrLlmLease;
+use super::nrllm_reap_report::NrLlmReapReport;
+use super::nrllm_recovery::NrLlmRecovery;
 use super::objects::Compare;
-use super::recovery::NrLlmRecovery;
-use super::report::NrLlmReapReport;
-use super::throwable;
+use super::{serialize, throwable};
 use crate::config::connection::ConnectionSettings;
 use crate::config::options::Options;
 use crate::config::requests::{ReapRequest, SweepRequest};
@@ -36,6 +35,7 @@ use crate::ops::{
 };
 use crate::process::owner_name;
 use crate::process::sessions::{self, Key, SessionUser};
+use crate::views::{QueuedView, StatusView};
 
 /// The lease, retry and reaping protocol of `nr_llm`'s agent runs.
 #[php_class]
@@ -247,36 +247,26 @@ impl NrLlmRuntime {
         limit: i64,
         now: Option<i64>,
         wakeUp: Option<Array>,
-    ) -> PhpResult<ZBox<ZendHashTable>> {
+    ) -> PhpResult<serialize::Array> {
         let wake_up = wakeUp.map(|template| convert::wake_up(&template.entries())).transpose()?;
         let request = SweepRequest::parse(olderThanSeconds, limit, now, wake_up)?;
         let runs = self.call(async |session, context| {
             stranded_runs::stranded_runs(session, context, &request).await
         })?;
-        let mut list = Builder::with_capacity(runs.len());
-        for run in runs {
-            let row = queued_run(5, run.uid, &run.uuid, run.requeue_count, run.queued_seconds)?
-                .set("wokenUp", run.woken_up)?;
-            list.push(row.finish())?;
-        }
-        Ok(list.finish())
+        let runs: Vec<_> = runs.iter().map(QueuedView::stranded).collect();
+        serialize::array(&runs)
     }
 
     /// Queued runs whose backoff is over.
     #[php(defaults(limit = 10))]
-    fn due_runs(&self, limit: i64, now: Option<i64>) -> PhpResult<ZBox<ZendHashTable>> {
+    fn due_runs(&self, limit: i64, now: Option<i64>) -> PhpResult<serialize::Array> {
         let limit = validate::limit(limit)?;
         let now = now.map(validate::now).transpose()?;
         let runs = self.call(async |session, context| {
             due_runs::due_runs(session, context, limit, now).await
         })?;
-        let mut list = Builder::with_capacity(runs.len());
-        for run in runs {
-            list.push(
-                queued_run(4, run.uid, &run.uuid, run.requeue_count, run.queued_seconds)?.finish(),
-            )?;
-        }
-        Ok(list.finish())
+        let runs: Vec<_> = runs.iter().map(QueuedView::due).collect();
+        serialize::array(&runs)
     }
 
     /// Cancels a run that has not ended.
@@ -286,39 +276,12 @@ impl NrLlmRuntime {
     }
 
     /// What an operator wants to know about the run table.
-    fn status(&self, now: Option<i64>, since: Option<i64>) -> PhpResult<ZBox<ZendHashTable>> {
+    fn status(&self, now: Option<i64>, since: Option<i64>) -> PhpResult<serialize::Array> {
         let now = now.map(validate::now).transpose()?;
         let since = since.map(validate::since).transpose()?;
         let report =
             self.call(async |session, context| status::status(session, context, now, since).await)?;
-        let mut counts = Builder::with_capacity(report.counts.len());
-        for (name, count) in &report.counts {
-            counts = counts.set(name, int(*count))?;
-        }
-        let mut dead_letters = Builder::with_capacity(report.dead_letters.len());
-        for (name, count) in &report.dead_letters {
-            dead_letters = dead_letters.set(name, int(*count))?;
-        }
-        let binlog = Builder::with_capacity(4)
-            .set("format", report.binlog.format)?
-            .set("rowImage", report.binlog.row_image)?
-            .set("bytesPerHeartbeat", int(report.binlog.bytes_per_heartbeat))?
-            .set("remedy", report.binlog.remedy)?;
-        Ok(Builder::with_capacity(13)
-            .set("counts", counts.finish())?
-            .set("deadLetters", dead_letters.finish())?
-            .set("expiredLeases", int(report.expired_leases))?
-            .set("unleasedRunning", int(report.unleased_running))?
-            .set("oldestLease", report.oldest_lease)?
-            .set("oldestQueuedSeconds", report.oldest_queued_seconds)?
-            .set("stranded", int(report.stranded))?
-            .set("clockSkewMs", report.clock_skew_ms)?
-            .set("leaseKey", report.lease_key)?
-            .set("server", report.server)?
-            .set("isolation", report.isolation)?
-            .set("binlog", binlog.finish())?
-            .set("settings", self.settings()?)?
-            .finish())
+        serialize::array(&StatusView::new(&report, &self.key, &self.options))
     }
 
     /// The identity of this process for a segment.
@@ -347,42 +310,4 @@ impl NrLlmRuntime {
     /// Not cloneable: the engine refuses to call it.
     #[php(vis = "private", name = "__clone")]
     fn __clone(&self) {}
-}
-
-/// What is told of a queued run.
-fn queued_run(
-    fields: usize,
-    uid: u64,
-    uuid: &str,
-    requeue_count: u32,
-    queued_seconds: i64,
-) -> PhpResult<Builder> {
-    Builder::with_capacity(fields)
-        .set("uid", int(uid))?
-        .set("uuid", uuid)?
-        .set("requeueCount", i64::from(requeue_count))?
-        .set("queuedSeconds", queued_seconds)
-}
-
-impl NrLlmRuntime {
-    /// The settings without the password, for `status()`.
-    fn settings(&self) -> PhpResult<ZBox<ZendHashTable>> {
-        let connection = &self.key.connection;
-        let milliseconds =
-            |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
-        Ok(Builder::with_capacity(12)
-            .set("endpoint", connection.endpoint.to_string())?
-            .set("user", connection.user.as_str())?
-            .set("dbname", connection.dbname.as_str())?
-            .set("tls", connection.tls.is_some())?
-            .set("table", self.options.table.quoted().replace('`', ""))?
-            .set("clock", self.options.clock.as_str())?
-            .set("connectTimeoutMs", milliseconds(self.options.timeouts.connect))?
-            .set("queryTimeoutMs", milliseconds(self.options.timeouts.query))?
-            .set("maxRequeues", i64::from(self.options.max_requeues))?
-            .set("backoffBaseMs", int(self.options.backoff.base_ms))?
-            .set("backoffCapMs", int(self.options.backoff.cap_ms))?
-            .set("jitter", self.options.backoff.jitter)?
-            .finish())
-    }
 }

@@ -1,4 +1,5 @@
-//! Answers as JSON: the keys, their order and their values are those of the PHP interface.
+//! Answers with more than one value: their keys, order and values, once for every binding. The FFI bridge writes them as JSON, the
+//! extension as PHP arrays.
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -17,9 +18,10 @@ fn int(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
+/// A failure.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct FailureView<'a> {
+pub(crate) struct FailureView<'a> {
     failure_class: &'static str,
     retryable: bool,
     trips_circuit: bool,
@@ -29,7 +31,7 @@ pub(super) struct FailureView<'a> {
 }
 
 impl<'a> FailureView<'a> {
-    pub(super) fn new(failure: &'a Failure) -> Self {
+    pub(crate) fn new(failure: &'a Failure) -> Self {
         let class = failure.classification.class;
         Self {
             failure_class: class.as_str(),
@@ -42,9 +44,10 @@ impl<'a> FailureView<'a> {
     }
 }
 
+/// What became of a failed run.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RecoveryView<'a> {
+pub(crate) struct RecoveryView<'a> {
     outcome: &'static str,
     reason: Option<&'static str>,
     failure: FailureView<'a>,
@@ -55,7 +58,7 @@ pub(super) struct RecoveryView<'a> {
 }
 
 impl<'a> RecoveryView<'a> {
-    pub(super) fn new(recovery: &Recovery, failure: &'a Failure) -> Self {
+    pub(crate) fn new(recovery: &Recovery, failure: &'a Failure) -> Self {
         let failure = FailureView::new(failure);
         match recovery {
             Recovery::Requeued { requeue_count, delay_ms, woken_up, confirmed } => Self {
@@ -89,9 +92,10 @@ impl<'a> RecoveryView<'a> {
     }
 }
 
+/// A run in the report of a reap.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct EntryView<'a> {
+pub(crate) struct EntryView<'a> {
     uid: i64,
     uuid: &'a str,
     claimed_by: &'a str,
@@ -117,13 +121,15 @@ impl<'a> EntryView<'a> {
     }
 }
 
-fn entries(entries: &[Entry]) -> Vec<EntryView<'_>> {
+/// The runs that a report lists.
+pub(crate) fn entries(entries: &[Entry]) -> Vec<EntryView<'_>> {
     entries.iter().map(EntryView::new).collect()
 }
 
+/// The report of a reap.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ReportView<'a> {
+pub(crate) struct ReportView<'a> {
     requeued: Vec<EntryView<'a>>,
     dead_lettered: Vec<EntryView<'a>>,
     skipped: Vec<EntryView<'a>>,
@@ -132,7 +138,7 @@ pub(super) struct ReportView<'a> {
 }
 
 impl<'a> ReportView<'a> {
-    pub(super) fn new(report: &'a Report) -> Self {
+    pub(crate) fn new(report: &'a Report) -> Self {
         Self {
             requeued: entries(&report.requeued),
             dead_lettered: entries(&report.dead_lettered),
@@ -143,9 +149,10 @@ impl<'a> ReportView<'a> {
     }
 }
 
+/// A queued run.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct QueuedView<'a> {
+pub(crate) struct QueuedView<'a> {
     uid: i64,
     uuid: &'a str,
     requeue_count: u32,
@@ -155,7 +162,7 @@ pub(super) struct QueuedView<'a> {
 }
 
 impl<'a> QueuedView<'a> {
-    pub(super) fn due(run: &'a DueRun) -> Self {
+    pub(crate) fn due(run: &'a DueRun) -> Self {
         let DueRun { uid, uuid, requeue_count, queued_seconds } = run;
         Self {
             uid: int(*uid),
@@ -166,7 +173,7 @@ impl<'a> QueuedView<'a> {
         }
     }
 
-    pub(super) fn stranded(run: &'a Stranded) -> Self {
+    pub(crate) fn stranded(run: &'a Stranded) -> Self {
         let Stranded { uid, uuid, requeue_count, queued_seconds, woken_up } = run;
         Self {
             uid: int(*uid),
@@ -229,9 +236,10 @@ impl<'a> SettingsView<'a> {
     }
 }
 
+/// The answer of `status()`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct StatusView<'a> {
+pub(crate) struct StatusView<'a> {
     counts: Counts<'a>,
     dead_letters: Counts<'a>,
     expired_leases: i64,
@@ -257,7 +265,7 @@ struct BinlogView<'a> {
 }
 
 impl<'a> StatusView<'a> {
-    pub(super) fn new(report: &'a StatusReport, key: &'a Key, options: &Options) -> Self {
+    pub(crate) fn new(report: &'a StatusReport, key: &'a Key, options: &Options) -> Self {
         Self {
             counts: Counts(&report.counts),
             dead_letters: Counts(&report.dead_letters),
