@@ -36,7 +36,7 @@ final class ContainerTest extends SiteTestCase
             self::assertSame(StatusCommand::class, $answer['commands']['nrllm:agent:status']['class'], $order);
             self::assertSame(WorkCommand::class, $answer['commands']['nrllm:agent:work']['class'], $order);
             self::assertFalse($answer['commands']['nrllm:agent:work']['schedulable'], $order);
-            self::assertSame(self::hasProxies(), $answer['intercepted'], $order);
+            self::assertSame(self::hasProxies(), $answer['overridden'], $order);
             self::assertSame(self::hasProxies(), $answer['proxy'], $order);
             self::assertSame([], $answer['log'], $order);
         }
@@ -47,9 +47,9 @@ final class ContainerTest extends SiteTestCase
         foreach (self::ORDERS as $order) {
             $uid = $this->db->run(['status' => 'waiting_for_input']);
             $answer = Process::variant('Added', $order, 'added-methods', ['NRLLM_TYPO3_RUN' => (string)$uid]);
-            self::assertSame(self::hasProxies(), $answer['intercepted'], $order);
+            self::assertSame(self::hasProxies(), $answer['overridden'], $order);
             self::assertTrue($answer['claimed'], $order);
-            // A method nobody here knows gets the owner that the row has, by position and by name.
+            // A method that this package does not know gets the owner that the row has, by position and by name.
             $owner = $this->db->row($uid)['claimed_by'];
             self::assertSame("$uid by $owner: none", $answer['released'], $order);
             self::assertSame("$uid by $owner: named", $answer['releasedNamed'], $order);
@@ -64,7 +64,7 @@ final class ContainerTest extends SiteTestCase
         foreach (self::ORDERS as $order) {
             $uid = $this->db->run();
             $answer = Process::variant('Changed', $order, 'changed-signature', ['NRLLM_TYPO3_RUN' => (string)$uid]);
-            self::assertFalse($answer['intercepted'], $order);
+            self::assertFalse($answer['overridden'], $order);
             self::assertTrue($answer['claimed'], $order);
             self::assertTrue($answer['renewed'], $order);
             self::assertSame('worker:web-01:77', $this->db->row($uid)['claimed_by'], $order);
@@ -97,7 +97,7 @@ final class ContainerTest extends SiteTestCase
         foreach (self::ORDERS as $order) {
             $answer = Process::variant('', $order, 'decorated');
             self::assertFalse($answer['proxy'], $order);
-            self::assertSame(self::hasProxies(), $answer['intercepted'], $order);
+            self::assertSame(self::hasProxies(), $answer['overridden'], $order);
         }
     }
 
@@ -105,7 +105,7 @@ final class ContainerTest extends SiteTestCase
     {
         $answer = Process::variant('', 'nr_llm-first', 'describe', [], withModule: false);
         self::assertSame(ReapCommand::class, $answer['commands']['nrllm:agent:reap']['class']);
-        self::assertFalse($answer['intercepted']);
+        self::assertFalse($answer['overridden']);
         if (self::hasProxies()) {
             self::assertCount(1, $answer['log']);
             self::assertStringContainsString('nr_llm\'s own PHP code stays in use', $answer['log'][0]);

@@ -69,7 +69,7 @@ final class LeasedAgentRunRepositoryTest extends SiteTestCase
         self::assertNull($keeper->lease($uid));
 
         $uid = $claim();
-        self::assertFalse($runs->finishRun($uid, 'completed', 1, false, 1, 1, 2, 0.0, '', '', 'worker:somebody:1'), 'not the owner');
+        self::assertFalse($runs->finishRun($uid, 'completed', 1, false, 1, 1, 2, 0.0, '', '', 'worker:other:9'), 'not the owner');
         self::assertTrue($runs->finishRun($uid, 'completed', 1, false, 1, 1, 2, 0.0, '', '', self::NAME));
         self::assertSame('completed', $this->db->row($uid)['status']);
 
@@ -117,7 +117,7 @@ final class LeasedAgentRunRepositoryTest extends SiteTestCase
         self::assertSame('', $this->db->row($plain)['claimed_by']);
     }
 
-    public function testARecentBeatAnswersARenewalWithoutARoundTrip(): void
+    public function testARecentHeartbeatAnswersWithoutARoundTrip(): void
     {
         $this->db->configure(['leaseSeconds' => '60']);
         [$runs, $keeper] = $this->repository();
@@ -158,7 +158,7 @@ final class LeasedAgentRunRepositoryTest extends SiteTestCase
         }
     }
 
-    public function testAFenceIsWrittenAlsoWhenABeatIsRecent(): void
+    public function testAFenceIsWrittenAlsoWhenAHeartbeatIsRecent(): void
     {
         [$runs] = $this->repository();
         $uid = $this->db->run();
@@ -167,7 +167,7 @@ final class LeasedAgentRunRepositoryTest extends SiteTestCase
         self::assertSame('non_idempotent_write', $this->db->row($uid)['pending_effect']);
         self::assertTrue($runs->markPendingEffect($uid, self::NAME, '', time() + 900));
         self::assertSame('', $this->db->row($uid)['pending_effect']);
-        // A fence whose row is gone for another owner, before the next beat has noticed.
+        // A fence whose row is gone for another owner, before the next heartbeat has noticed.
         $this->db->pdo->exec("UPDATE tx_nrllm_agentrun SET claimed_by = 'worker:other:1' WHERE uid = $uid");
         self::assertFalse($runs->markPendingEffect($uid, self::NAME, 'non_idempotent_write', time() + 900));
         self::assertSame('', $this->db->row($uid)['pending_effect']);
@@ -188,7 +188,7 @@ final class LeasedAgentRunRepositoryTest extends SiteTestCase
         self::assertTrue($runs->finishRun($uid, 'completed', 1, false, 1, 1, 2, 0.0, '', '', self::NAME));
     }
 
-    public function testAStoreErrorReachesNrLlmAsAnExceptionAndEndsTheBeats(): void
+    public function testAStoreErrorReachesNrLlmAndEndsTheHeartbeat(): void
     {
         $this->db->configure(['leaseSeconds' => '2', 'connectTimeoutMs' => '500', 'queryTimeoutMs' => '500']);
         [$runs, $keeper] = $this->repository();
@@ -196,7 +196,7 @@ final class LeasedAgentRunRepositoryTest extends SiteTestCase
         self::assertTrue($runs->claimQueued($uid, self::NAME, time() + 900));
         $this->db->pdo->exec('RENAME TABLE tx_nrllm_agentrun TO tx_nrllm_away');
         $lease = $keeper->lease($uid);
-        self::eventually(static fn(): bool => $lease->state() !== 'held' || $lease->lastError() !== null, 4, 'a beat fails');
+        self::eventually(static fn(): bool => $lease->state() !== 'held' || $lease->lastError() !== null, 4, 'a heartbeat fails');
         try {
             $runs->markPendingEffect($uid, self::NAME, 'idempotent_write', time() + 900);
             self::fail('neither the runtime nor nr_llm can write');
@@ -207,7 +207,7 @@ final class LeasedAgentRunRepositoryTest extends SiteTestCase
         $this->db->pdo->exec('RENAME TABLE tx_nrllm_away TO tx_nrllm_agentrun');
     }
 
-    public function testBeatsEndWhenARunCannotBeSettled(): void
+    public function testTheHeartbeatEndsWhenARunCannotBeSettled(): void
     {
         [$runs, $keeper] = $this->repository();
         $uid = $this->db->run();
@@ -235,7 +235,7 @@ final class LeasedAgentRunRepositoryTest extends SiteTestCase
         self::assertFalse($runs->deadLetterStale($live, time(), 'not_retryable'));
     }
 
-    public function testWhatIsNotInterceptedIsAnsweredByNrLlm(): void
+    public function testWhatIsNotOverriddenIsAnsweredByNrLlm(): void
     {
         [$runs] = $this->repository();
         $uid = $runs->enqueueRun('77777777-7777-4777-8777-777777777777', 1, 'x', 5, '{"a":1}');

@@ -103,7 +103,7 @@ final class ReapCommandTest extends SiteTestCase
         $worker->run(['sleep' => 0]);
         foreach ($runs as $uid) {
             self::assertSame('completed', $this->db->row($uid)['status']);
-            self::assertMatchesRegularExpression('/^worker:.+:' . getmypid() . ':[^:]+$/', $owners[$uid], 'claimed through the seam');
+            self::assertMatchesRegularExpression('/^worker:.+:' . getmypid() . ':[^:]+$/', $owners[$uid], 'claimed through the override');
         }
     }
 

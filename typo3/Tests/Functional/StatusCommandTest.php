@@ -17,7 +17,7 @@ use TYPO3\CMS\Dashboard\WidgetRegistry;
 use TYPO3\CMS\Reports\Registry\StatusRegistry;
 
 /**
- * nrllm:agent:status: health, exit codes, and the doctor.
+ * nrllm:agent:status: health, exit codes, and the installation's checks.
  */
 final class StatusCommandTest extends SiteTestCase
 {

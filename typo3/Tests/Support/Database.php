@@ -34,7 +34,7 @@ final class Database
     }
 
     /**
-     * Somebody else's transaction that holds these runs, until it is rolled back or the result is
+     * Another transaction that locks these runs, until it is rolled back or the result is
      * gone.
      */
     public function lock(int ...$uids): \PDO

@@ -67,7 +67,7 @@ abstract class SiteTestCase extends TestCase
 
     /**
      * What the proxy of nr_llm's repository calls, made by hand: symfony 5.4 cannot write proxies
-     * of interfaces, the seam is tested there too.
+     * of interfaces, the override is tested there too.
      *
      * @return array{object, LeaseKeeper, MemoryLogger}
      */

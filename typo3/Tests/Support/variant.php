@@ -42,7 +42,7 @@ foreach ($registry->commands as $name => $command) {
 if (getenv('NRLLM_TYPO3_VARIANT') !== 'none') {
     $runs = $site->get('Netresearch\NrLlm\Service\Tool\AgentRunPersister')->repository;
     $factory = $site->get('test.factory')[0];
-    $answer['intercepted'] = $factory !== null && $factory->create() instanceof LeasedAgentRunRepository;
+    $answer['overridden'] = $factory !== null && $factory->create() instanceof LeasedAgentRunRepository;
     $answer['proxy'] = str_contains($runs::class, 'Proxy');
     if ($argv[2] === 'added-methods') {
         $uid = (int)getenv('NRLLM_TYPO3_RUN');

@@ -14,7 +14,7 @@ use TYPO3\CMS\Core\Configuration\ExtensionConfiguration;
 
 final class RuntimeLocatorTest extends TestCase
 {
-    private const SOMEBODY_ELSES = 'The class NrLlmRuntime is not that of the package nrllm-runtime/ffi; the stubs for static analysis do not belong '
+    private const OTHER_PACKAGES = 'The class NrLlmRuntime is not that of the package nrllm-runtime/ffi; the stubs for static analysis do not belong '
         . 'on a site.';
 
     protected function setUp(): void
@@ -39,8 +39,8 @@ final class RuntimeLocatorTest extends TestCase
             [false, '/vendor/ffi', null, RuntimeLocator::FFI, 'The FFI bridge (nrllm-runtime/ffi ' . \NrLlmRuntime::VERSION . ') is used.'],
             [false, '/vendor/ffi', 'set ffi.enable=true', RuntimeLocator::NONE,
                 'The FFI bridge (nrllm-runtime/ffi) cannot be used: set ffi.enable=true'],
-            // In this process the class is there, so it must be somebody else's.
-            [false, null, null, RuntimeLocator::NONE, self::SOMEBODY_ELSES],
+            // In this process the class is there, so it must be another package's.
+            [false, null, null, RuntimeLocator::NONE, self::OTHER_PACKAGES],
         ];
         foreach ($cases as [$extension, $folder, $problem, $path, $reason]) {
             $locator = $this->locator($extension, $folder, $problem);
@@ -60,7 +60,7 @@ final class RuntimeLocatorTest extends TestCase
         $this->locator(false, null, null, $log)->logFallback();
         self::assertSame([
             'The native runtime is not used: nr_llm\'s own PHP code executes agent runs. The PHP extension nrllm_runtime is not loaded. '
-            . self::SOMEBODY_ELSES,
+            . self::OTHER_PACKAGES,
         ], $log->lines());
         $this->expectException(RuntimeUnavailableException::class);
         $locator->runtime();

@@ -10,7 +10,7 @@ use TYPO3\CMS\Core\Database\Event\AlterTableDefinitionStatementsEvent;
 
 final class SchemaListenerTest extends TestCase
 {
-    public function testTheKeyIsOfferedOnlyWhereSomebodyDeclaresTheTable(): void
+    public function testTheKeyIsOfferedOnlyWhereTheTableIsDeclared(): void
     {
         $own = (string)file_get_contents(dirname(__DIR__, 2) . '/ext_tables.sql');
         self::assertMatchesRegularExpression('/KEY \w+ \(status, lease_expires\)/', $own);
