@@ -10,6 +10,8 @@ $db = new TestDb();
 $runtime = $db->runtime();
 $uid = $db->running(2000000000);
 $sockets = static function (): array {
+    // A thread-safe PHP keeps the resolved path of /proc/self, also across a fork.
+    clearstatcache(true);
     $links = array_map(static fn (string $fd): string => (string) @readlink("/proc/self/fd/$fd"), scandir('/proc/self/fd'));
     return array_filter($links, static fn (string $link): bool => str_starts_with($link, 'socket:'));
 };
