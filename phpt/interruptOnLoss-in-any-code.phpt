@@ -85,6 +85,10 @@ $shapes = [
     'include' => 'user(str_repeat("a", 50), (include $file), strrev(str_repeat("b", 50)));',
     'a slow call in a quick one' => 'strlen(str_repeat("a", time_nanosleep(0, 20000000) ? 1000 : 0));',
 ];
+if (patience() > 1) {
+    // Under valgrind: PHP up to 8.3 frees the object of an interrupted `new` that is assigned or called on at the end of the request only.
+    unset($shapes['new'], $shapes['generator in an argument'], $shapes['fiber'], $shapes['iterators'], $shapes['destructor'], $shapes['sort']);
+}
 $file = tempnam(sys_get_temp_dir(), 'nrllm-include-');
 file_put_contents($file, '<?php return strlen(strrev(str_repeat("a", 50)));');
 $db = new TestDb();

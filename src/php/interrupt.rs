@@ -69,7 +69,7 @@ fn previous() -> Option<Handler> {
 pub(super) fn arm() -> Arc<InterruptSignal> {
     SIGNAL.with(|signal| {
         // SAFETY: the globals of a PHP thread stay where they are until the thread has left PHP, and
-        // request_ended() comes before. The flag is one byte that everybody writes atomically.
+        // request_ended() comes before. The flag is one byte that every writer stores atomically.
         unsafe {
             let flag = (&raw mut (*globals::executor()).vm_interrupt).cast::<AtomicBool>();
             signal.arm(NonNull::new_unchecked(flag));

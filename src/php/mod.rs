@@ -1,4 +1,4 @@
-//! The Zend boundary: one file a PHP class. A method here converts its arguments, calls, and converts the answer: no SQL, no
+//! The Zend boundary: one file per PHP class. A method here converts its arguments, calls, and converts the answer: no SQL, no
 //! policy.
 
 mod arguments;
@@ -34,7 +34,7 @@ const EXTENSION: &str = "nrllm_runtime";
 ///
 /// # Safety
 ///
-/// Called by the engine alone, once a module start.
+/// Called by the engine alone, once per module start.
 unsafe extern "C" fn startup(_type: i32, _module: i32) -> i32 {
     let registered = catch_unwind(|| {
         throwable::prepare();

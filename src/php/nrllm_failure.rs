@@ -70,12 +70,12 @@ impl NrLlmFailure {
         self.class().as_str()
     }
 
-    /// May another attempt help?
+    /// Returns whether another attempt may succeed.
     fn is_retryable(&self) -> bool {
         self.class().is_retryable()
     }
 
-    /// Does it count against the provider's circuit breaker?
+    /// Returns whether the failure counts against the provider's circuit breaker.
     fn trips_circuit(&self) -> bool {
         self.class().trips_circuit()
     }

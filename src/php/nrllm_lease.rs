@@ -33,27 +33,27 @@ impl NrLlmLease {
         self.lease.state()
     }
 
-    /// Is the run still this process's?
+    /// Returns whether the run is still owned by this process.
     fn is_held(&self) -> bool {
         self.lease.is_held()
     }
 
-    /// Milliseconds until the lease runs out; 0 when it has ended.
+    /// Milliseconds until the lease expires; 0 when it has ended.
     fn remaining_ms(&self) -> i64 {
         self.lease.remaining_ms()
     }
 
-    /// Says that progress was made.
+    /// Reports progress.
     fn step(&self) -> PhpResult<()> {
         Ok(self.lease.step()?)
     }
 
-    /// How many beats succeeded, the first renewal included.
+    /// Number of successful heartbeats, the first renewal included.
     fn beats(&self) -> i64 {
         self.lease.beats()
     }
 
-    /// Why the last beat failed, or which limit ended the beats; null when nothing went wrong.
+    /// Why the last heartbeat failed, or which limit paused the renewal; null otherwise.
     fn last_error(&self) -> Option<String> {
         self.lease.last_error()
     }
@@ -68,7 +68,7 @@ impl NrLlmLease {
         self.lease.claimed_by()
     }
 
-    /// Stops the beats.
+    /// Ends the renewal.
     fn release(&self) {
         self.lease.release();
     }

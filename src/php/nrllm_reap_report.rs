@@ -45,22 +45,22 @@ impl NrLlmReapReport {
         serialize::array(&views::entries(&self.report.dead_lettered))
     }
 
-    /// The runs that were passed over, and why: renewed, contended or excepted.
+    /// The runs that were skipped, with the reason: renewed, contended or excepted.
     fn skipped(&self) -> PhpResult<Array> {
         serialize::array(&views::entries(&self.report.skipped))
     }
 
-    /// Was nothing done, only told?
+    /// Returns whether this was a dry run.
     fn is_dry_run(&self) -> bool {
         self.report.dry_run
     }
 
-    /// Were stale candidates left that this call did not look at?
+    /// Returns whether stale candidates were left that this call did not examine.
     fn has_more(&self) -> bool {
         self.report.has_more
     }
 
-    /// How many runs the report names.
+    /// Number of runs in the report.
     fn count(&self) -> i64 {
         let named = self.report.requeued.len()
             + self.report.dead_lettered.len()

@@ -73,7 +73,7 @@ impl NrLlmRecovery {
         }
     }
 
-    /// How long the next attempt waits, in milliseconds; null when there is none.
+    /// Delay before the next attempt, in milliseconds; null when there is none.
     fn delay_ms(&self) -> Option<i64> {
         match &self.recovery {
             Recovery::Requeued { delay_ms, .. } => Some(int(*delay_ms)),
@@ -81,12 +81,12 @@ impl NrLlmRecovery {
         }
     }
 
-    /// Was the wake-up written in the same transaction?
+    /// Returns whether the wake-up was written in the same transaction.
     fn woken_up(&self) -> bool {
         matches!(self.recovery, Recovery::Requeued { woken_up: true, .. })
     }
 
-    /// Was the reply lost and the outcome read back?
+    /// Returns whether the reply was lost and the outcome verified by reading back.
     fn is_confirmed(&self) -> bool {
         matches!(
             self.recovery,

@@ -68,9 +68,9 @@ impl NrLlmRuntime {
 impl NrLlmRuntime {
     /// The version of the extension.
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
-    /// How long a lease is held unless told otherwise, in seconds.
+    /// Default length of a lease, in seconds.
     const LEASE_SECONDS: i64 = LEASE_SECONDS;
-    /// How often a run is put back on the queue.
+    /// The retry budget of a run.
     const MAX_REQUEUES: i64 = MAX_REQUEUES as i64;
     /// The first backoff, in milliseconds.
     const REQUEUE_BACKOFF_MS: i64 = backoff::REQUEUE_BACKOFF_MS as i64;
@@ -88,7 +88,7 @@ impl NrLlmRuntime {
         Ok(Self { key, options })
     }
 
-    /// Claims a queued run. False: somebody else has it, or it is not queued.
+    /// Claims a queued run. False: another worker owns it, or it is not queued.
     fn claim_queued(&self, runUid: i64, claimedBy: Text, leaseExpires: i64) -> PhpResult<bool> {
         let holder = Holder::parse(runUid, claimedBy.0)?;
         let lease = validate::lease_expires(leaseExpires)?;
@@ -224,7 +224,7 @@ impl NrLlmRuntime {
         Ok(NrLlmReapReport::new(report))
     }
 
-    /// Settles a requeued run whose wake-up could not be sent.
+    /// Dead-letters a requeued run whose wake-up could not be sent.
     fn fail_undispatched(
         &self,
         runUid: i64,
@@ -239,7 +239,7 @@ impl NrLlmRuntime {
         })
     }
 
-    /// Claims the waking of queued runs that nothing woke.
+    /// Claims the wake-ups of stranded runs.
     #[php(defaults(limit = 50))]
     fn stranded_runs(
         &self,
@@ -257,7 +257,7 @@ impl NrLlmRuntime {
         serialize::array(&runs)
     }
 
-    /// Queued runs whose backoff is over.
+    /// Queued runs whose backoff has elapsed.
     #[php(defaults(limit = 10))]
     fn due_runs(&self, limit: i64, now: Option<i64>) -> PhpResult<serialize::Array> {
         let limit = validate::limit(limit)?;
@@ -275,7 +275,7 @@ impl NrLlmRuntime {
         self.call(async |session, context| cancel_run::cancel_run(session, context, uuid).await)
     }
 
-    /// What an operator wants to know about the run table.
+    /// Reports the state of the run table for monitoring.
     fn status(&self, now: Option<i64>, since: Option<i64>) -> PhpResult<serialize::Array> {
         let now = now.map(validate::now).transpose()?;
         let since = since.map(validate::since).transpose()?;

@@ -123,7 +123,7 @@ impl Throwable for Object {
     }
 }
 
-/// Has the array the keys 0, 1, 2 and so on, in this order?
+/// Returns whether the keys of an array are 0, 1, 2 and so on, in this order.
 fn is_list(array: &ZendHashTable) -> bool {
     /// `HASH_FLAG_PACKED`: the array has no keys but its positions.
     const PACKED: u32 = 1 << 2;
