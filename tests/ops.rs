@@ -31,6 +31,7 @@ mod ops {
     mod reap;
     mod recover_failure;
     mod renew_lease;
+    mod replication;
     mod requeue;
     mod requeue_stale;
     mod session;
