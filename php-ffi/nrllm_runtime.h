@@ -147,8 +147,8 @@ void nrllm_close_all(void);
 void nrllm_reset(void);
 
 /**
- * The identity of this process for a segment, `<segment>:<host>:<pid>:<nonce>`, at most 64 bytes: the same as long as the process
- * lives, another after a fork.
+ * The identity of the calling thread for a segment, `<segment>:<host>:<pid>:<nonce>`, at most 64 bytes: the same as long as the
+ * process lives, another after a fork, and another on each thread.
  *
  * `segment`: 1 to 24 bytes of printable ASCII. `identity` receives the text, freed with `nrllm_string_free()`. Any thread may call it.
  *

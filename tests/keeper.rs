@@ -379,6 +379,39 @@ fn a_second_connection_that_is_refused_loses_no_lease() {
 }
 
 #[test]
+fn p30_a_column_that_is_missing_for_a_moment_loses_no_lease() {
+    let _alone = alone();
+    let mut database = Database::new();
+    let endpoint = database.endpoint().clone();
+    let how = How { lease_seconds: 20, ..OFTEN };
+    let (_, lease) = keep(&endpoint, &mut database, how);
+    beats_on(&lease);
+    database.client().run("ALTER TABLE tx_nrllm_agentrun RENAME COLUMN claimed_by TO owner");
+    until("a heartbeat that fails", || lease.state() == "unknown");
+    assert!(lease.last_error().is_some_and(|error| error.contains("claimed_by")));
+    database.client().run("ALTER TABLE tx_nrllm_agentrun RENAME COLUMN owner TO claimed_by");
+    beats_on(&lease);
+    assert_eq!(lease.last_error(), None);
+}
+
+#[test]
+fn p29_a_stalled_server_holds_one_connection_of_the_keeper() {
+    let _alone = alone();
+    let mut database = Database::new();
+    let proxy = Proxy::start(database.endpoint());
+    let (_, lease) = keep(proxy.endpoint(), &mut database, How { query_ms: 200, ..OFTEN });
+    let stalled = proxy.rule(a_beat().always(), Fault::Silence);
+    // Each heartbeat without a reply costs its connection.
+    let made = proxy.connections();
+    proxy.wait_for_connections(made + 5);
+    assert!(proxy.open_connections() <= 2, "{}", proxy.open_connections());
+    stalled.cancel();
+    proxy.heal();
+    beats_on(&lease);
+    proxy.wait_for_open(1);
+}
+
+#[test]
 fn silent_server_does_not_delay_leases_on_another() {
     let _alone = alone();
     let (mut one, mut other) = (Database::new(), Database::new());

@@ -63,8 +63,8 @@ pub extern "C" fn nrllm_reset() {
     }
 }
 
-/// The identity of this process for a segment, `<segment>:<host>:<pid>:<nonce>`, at most 64 bytes: the same as long as the process
-/// lives, another after a fork.
+/// The identity of the calling thread for a segment, `<segment>:<host>:<pid>:<nonce>`, at most 64 bytes: the same as long as the
+/// process lives, another after a fork, and another on each thread.
 ///
 /// `segment`: 1 to 24 bytes of printable ASCII. `identity` receives the text, freed with `nrllm_string_free()`. Any thread may call it.
 ///
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn nrllm_identity(
             let segment = bytes("segment", segment, segment_length)?;
             let segment = std::str::from_utf8(segment)
                 .map_err(|_| validate::ArgumentError::new("segment", "must be printable ASCII"))?;
-            answer.set_text(owner_name::of_this_process(segment)?);
+            answer.set_text(owner_name::of_this_thread(segment)?);
             Ok(())
         })
     }

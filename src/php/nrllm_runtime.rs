@@ -288,7 +288,7 @@ impl NrLlmRuntime {
     fn identity(segment: Text) -> PhpResult<String> {
         let segment = std::str::from_utf8(segment.0)
             .map_err(|_| validate::ArgumentError::new("segment", "must be printable ASCII"))?;
-        Ok(owner_name::of_this_process(segment)?)
+        Ok(owner_name::of_this_thread(segment)?)
     }
 
     /// The backoff of a run that was requeued so often before, in milliseconds, without jitter.

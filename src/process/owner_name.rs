@@ -1,26 +1,33 @@
-//! Identities of this process: the same for a segment as long as the process lives, another after a fork (rule 5).
+//! Identities: the same for a segment as long as the process lives, another after a fork, and another on
+//! each thread (rule 5).
+//!
+//! In a thread-safe PHP each thread is a worker. If two of them shared an identity, a run that one has lost
+//! and the other has claimed would pass the guard of both.
 
 use super::fork::PerProcess;
+use super::thread::ThreadNumber;
 use crate::domain::owner;
 use crate::domain::validate::ArgumentError;
 
-/// The process id, and the nonce that makes it unique.
-static UNIQUE: PerProcess<(u32, String)> = PerProcess::new();
+/// The process id, and the random number that makes it unique.
+static UNIQUE: PerProcess<(u32, u64)> = PerProcess::new();
 
-/// The identity of this process for a segment: `<segment>:<host>:<pid>:<nonce>`, at most 64 bytes.
+/// Returns the identity of the calling thread of this process for a segment:
+/// `<segment>:<host>:<pid>:<nonce>`, at most 64 bytes.
 ///
 /// # Errors
 ///
 /// A wrong segment.
-pub fn of_this_process(segment: &str) -> Result<String, ArgumentError> {
-    let (pid, nonce) = UNIQUE.get_or_make(|process| {
-        // The kernel's randomness and not a generator of ours: a generator's state would be shared by forked processes.
+pub fn of_this_thread(segment: &str) -> Result<String, ArgumentError> {
+    let (pid, random) = UNIQUE.get_or_make(|process| {
+        // The kernel's randomness: the state of a generator would be shared by forked processes.
         let random = getrandom::u64().map_err(|error| {
             ArgumentError::new("segment", format!("no randomness for an identity: {error}"))
         })?;
-        Ok((process.pid(), format!("{random:016x}")))
+        Ok((process.pid(), random))
     })?;
-    owner::identity(segment, &hostname(), *pid, nonce)
+    let nonce = random.wrapping_add(ThreadNumber::this().get());
+    owner::identity(segment, &hostname(), *pid, &format!("{nonce:016x}"))
 }
 
 fn hostname() -> String {
@@ -32,4 +39,17 @@ fn hostname() -> String {
         return "localhost".to_owned();
     }
     String::from_utf8_lossy(name).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p05_each_thread_has_an_identity_and_keeps_it() {
+        let this = of_this_thread("worker").unwrap();
+        assert_eq!(this, of_this_thread("worker").unwrap());
+        let other = std::thread::spawn(|| of_this_thread("worker").unwrap()).join().unwrap();
+        assert_ne!(this, other);
+    }
 }

@@ -12,6 +12,11 @@ use std::time::{Duration, Instant};
 pub(crate) struct ThreadNumber(u64);
 
 impl ThreadNumber {
+    /// As a number.
+    pub(crate) const fn get(self) -> u64 {
+        self.0
+    }
+
     /// The calling thread.
     pub(crate) fn this() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
