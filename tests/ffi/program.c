@@ -112,10 +112,10 @@ static void life(void) {
     const int64_t code = 503;
     const char *wake_up = "{\"table\": \"sys_messenger_messages\", \"queue\": \"q\", \"body\": \"00000000-0000-0000-0000-00000000000x\", \"headers\": \"\","
                           " \"placeholder\": \"00000000-0000-0000-0000-00000000000x\"}";
-    FINE(nrllm_recover_failure(runtime, 1, TEXT(owner), NRLLM_FAILURE_TYPE_PROVIDER_RESPONSE, &code, TEXT("Some\\Error"), TEXT(wake_up), &text, &error));
+    FINE(nrllm_recover_failure(runtime, 1, TEXT(owner), NRLLM_FAILURE_TYPE_PROVIDER_RESPONSE, &code, NULL, TEXT("Some\\Error"), TEXT(wake_up), &text, &error));
     CHECK(strstr(text, "\"outcome\":\"requeued\"") && strstr(text, "\"wokenUp\":true") && strstr(text, "\"delayMs\":30000") && strstr(text, "\"httpStatus\":503"));
     nrllm_string_free(text);
-    FINE(nrllm_recover_failure(runtime, 1, TEXT(owner), NRLLM_FAILURE_TYPE_OTHER, NULL, TEXT("E"), NOTHING, &text, &error));
+    FINE(nrllm_recover_failure(runtime, 1, TEXT(owner), NRLLM_FAILURE_TYPE_OTHER, NULL, NULL, TEXT("E"), NOTHING, &text, &error));
     answers(text, "\"outcome\":\"lease_lost\"");
     FINE(nrllm_claim_queued(runtime, 1, TEXT(owner), lease, &done, &error));
     FINE(nrllm_requeue(runtime, 1, TEXT(owner), &done, &error));
@@ -165,10 +165,10 @@ static void failures(void) {
     FINE(nrllm_failure_types(&json, &error));
     answers(json, "CircuitOpenException");
     const int64_t code = 429;
-    FINE(nrllm_classify_failure(NRLLM_FAILURE_TYPE_PROVIDER_RESPONSE, &code, "class@anonymous\0/srv/secret.php", 32, &json, &error));
+    FINE(nrllm_classify_failure(NRLLM_FAILURE_TYPE_PROVIDER_RESPONSE, &code, NULL, "class@anonymous\0/srv/secret.php", 32, &json, &error));
     CHECK(strstr(json, "\"failureClass\":\"rateLimit\"") && strstr(json, "\"errorClass\":\"class@anonymous\""));
     nrllm_string_free(json);
-    FINE(nrllm_classify_failure(NRLLM_FAILURE_TYPE_FALLBACK_CHAIN_EXHAUSTED, NULL, NOTHING, &json, &error));
+    FINE(nrllm_classify_failure(NRLLM_FAILURE_TYPE_FALLBACK_CHAIN_EXHAUSTED, NULL, NULL, NOTHING, &json, &error));
     answers(json, "\"failureClass\":\"unknown\"");
     int64_t wait = 0;
     FINE(nrllm_backoff_ms(2, &wait, &error));
@@ -256,7 +256,7 @@ static void garbage(void) {
         WRONG(nrllm_requeue_stale(handle, 1, 5, &done, &error), "$runtime");
         WRONG(nrllm_dead_letter_stale(handle, 1, 5, TEXT("r"), &done, &error), "$runtime");
         WRONG(nrllm_lease_state(handle, 1, TEXT("c"), &text, &error), "$runtime");
-        WRONG(nrllm_recover_failure(handle, 1, TEXT("c"), 0, NULL, NOTHING, NOTHING, &text, &error), "$runtime");
+        WRONG(nrllm_recover_failure(handle, 1, TEXT("c"), 0, NULL, NULL, NOTHING, NOTHING, &text, &error), "$runtime");
         WRONG(nrllm_reap(handle, 1, NULL, NOTHING, &text, &error), "$runtime");
         WRONG(nrllm_fail_undispatched(handle, 1, 0, NOTHING, &done, &error), "$runtime");
         WRONG(nrllm_stranded_runs(handle, 1, 1, NULL, NOTHING, &text, &error), "$runtime");
@@ -291,13 +291,13 @@ static void garbage(void) {
     WRONG(nrllm_claim_queued(runtime, 1, NULL, 5, 5, &done, &error), "$claimedBy is NULL, but 5 bytes long");
     WRONG(nrllm_claim_queued(runtime, 1, NULL, 0, 5, &done, &error), "$claimedBy");
     WRONG(nrllm_claim_queued(runtime, 1, "c", SIZE_MAX, 5, &done, &error), "$claimedBy is longer than memory can be");
-    WRONG(nrllm_classify_failure(7, NULL, NOTHING, &text, &error), "$failureType");
-    WRONG(nrllm_classify_failure(-1, NULL, NOTHING, &text, &error), "$failureType");
-    WRONG(nrllm_classify_failure(INT32_MIN, NULL, NOTHING, &text, &error), "$failureType");
+    WRONG(nrllm_classify_failure(7, NULL, NULL, NOTHING, &text, &error), "$failureType");
+    WRONG(nrllm_classify_failure(-1, NULL, NULL, NOTHING, &text, &error), "$failureType");
+    WRONG(nrllm_classify_failure(INT32_MIN, NULL, NULL, NOTHING, &text, &error), "$failureType");
     static const char *const bytes[] = {"", "{", "nul", "{\"dryRun\":}", "\xff\xfe", "{\"a\":1}}", "{\"only\":[1,]}", "5", "true", "\"text\""};
     for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
         WRONG(nrllm_reap(runtime, 1, NULL, bytes[i], strlen(bytes[i]), &text, &error), "$options");
-        WRONG(nrllm_recover_failure(runtime, 1, TEXT("c"), 0, NULL, NOTHING, bytes[i], strlen(bytes[i]), &text, &error), "$wakeUp");
+        WRONG(nrllm_recover_failure(runtime, 1, TEXT("c"), 0, NULL, NULL, NOTHING, bytes[i], strlen(bytes[i]), &text, &error), "$wakeUp");
         WRONG(nrllm_keep_lease(runtime, 1, TEXT("c"), 10, bytes[i], strlen(bytes[i]), &lease, &error), "$options");
         NrllmRuntime *other = runtime;
         CHECK(nrllm_runtime_new(bytes[i], strlen(bytes[i]), NOTHING, NOTHING, &other, NULL) != NRLLM_STATUS_OK && other == NULL);

@@ -106,7 +106,7 @@ while call("nrllm_kept_lease_beats", kept, answer=ctypes.c_int64).value < 3:
     time.sleep(0.01)
 assert text("nrllm_kept_lease_state", kept) == "held" and text("nrllm_kept_lease_last_error", kept) is None
 call("nrllm_kept_lease_step", kept)
-recovery = json.loads(text("nrllm_recover_failure", runtime, 1, owner, ctypes.c_int32(6), ctypes.byref(ctypes.c_int64(503)), "httpx.HTTPStatusError", *NONE))
+recovery = json.loads(text("nrllm_recover_failure", runtime, 1, owner, ctypes.c_int32(6), ctypes.byref(ctypes.c_int64(503)), None, "httpx.HTTPStatusError", *NONE))
 assert recovery["outcome"] == "requeued" and recovery["failure"]["failureClass"] == "serverError" and recovery["delayMs"] == 30000, recovery
 while text("nrllm_kept_lease_state", kept) == "held":
     assert time.monotonic() < deadline
