@@ -55,10 +55,10 @@ lease 1: ValueError: $leaseSeconds must be a number of seconds from 2 to %d, 1 g
 {"everyMs":5001}: ValueError: $options['everyMs'] must be from 100 to 5000 (half the lease), 5001 given
 {"everyMs":"500"}: TypeError: $options['everyMs'] must be of type int, string given
 {"everyMs":500}: TypeError: $options['everyMs'] must be of type int, float given
-{"maxSilentSeconds":0}: ValueError: $options['maxSilentSeconds'] must be from 1 to 4294967295 (no limit is not to be had), 0 given
+{"maxSilentSeconds":0}: ValueError: $options['maxSilentSeconds'] must be from 1 to 4294967295 (unlimited is not supported), 0 given
 {"maxSilentSeconds":null}: TypeError: $options['maxSilentSeconds'] must be of type int, null given
-{"maxSeconds":-1}: ValueError: $options['maxSeconds'] must be from 1 to 4294967295 (no limit is not to be had), -1 given
-{"maxSeconds":9223372036854775807}: ValueError: $options['maxSeconds'] must be from 1 to 4294967295 (no limit is not to be had), 9223372036854775807 given
+{"maxSeconds":-1}: ValueError: $options['maxSeconds'] must be from 1 to 4294967295 (unlimited is not supported), -1 given
+{"maxSeconds":9223372036854775807}: ValueError: $options['maxSeconds'] must be from 1 to 4294967295 (unlimited is not supported), 9223372036854775807 given
 {"interruptOnLoss":1}: TypeError: $options['interruptOnLoss'] must be of type bool, int given
 {"interruptOnLoss":null}: TypeError: $options['interruptOnLoss'] must be of type bool, null given
 {"every":500}: ValueError: $options has the unknown key 'every'; its keys are everyMs, maxSilentSeconds, maxSeconds, interruptOnLoss

@@ -1,15 +1,15 @@
-//! How a lease is kept: its length, the interval of the beats, the limits, and what a loss does.
+//! How a lease is kept: its length, the interval between heartbeats, the limits, and what a loss does.
 
 use crate::config::value::{Input, Key};
 use crate::domain::validate::{ArgumentError, MAX_U32};
 use crate::ops::sql::unix_time;
 use crate::process::clock::{MILLISECOND, SECOND};
 
-/// The shortest interval between beats, in milliseconds.
+/// The shortest interval between heartbeats, in milliseconds.
 const MIN_EVERY_MS: i64 = 100;
-/// How long a kept lease may go without a step unless told otherwise, in seconds.
+/// The default of `maxSilentSeconds`.
 const MAX_SILENT_SECONDS: i64 = 3_600;
-/// How long a lease is kept at most unless told otherwise, in seconds.
+/// The default of `maxSeconds`.
 const MAX_SECONDS: i64 = 86_400;
 const KNOWN: &str = "everyMs, maxSilentSeconds, maxSeconds, interruptOnLoss";
 
@@ -18,13 +18,13 @@ const KNOWN: &str = "everyMs, maxSilentSeconds, maxSeconds, interruptOnLoss";
 pub struct KeepOptions {
     /// The length of the lease, in seconds.
     pub lease_seconds: i64,
-    /// The time between two beats.
+    /// The interval between two heartbeats.
     pub every: u64,
     /// The longest time without a step.
     pub max_silent: u64,
-    /// The longest time altogether.
+    /// The longest time for which the lease is renewed.
     pub max_total: u64,
-    /// Is the running code interrupted when the lease is lost?
+    /// Whether running code is interrupted when the lease is lost.
     pub interrupt_on_loss: bool,
 }
 
@@ -58,11 +58,16 @@ impl KeepOptions {
                     every = integer("everyMs", value, MIN_EVERY_MS, lease_ms / 2, "half the lease")?
                 }
                 "maxSilentSeconds" => {
-                    silent =
-                        integer("maxSilentSeconds", value, 1, MAX_U32, "no limit is not to be had")?
+                    silent = integer(
+                        "maxSilentSeconds",
+                        value,
+                        1,
+                        MAX_U32,
+                        "unlimited is not supported",
+                    )?
                 }
                 "maxSeconds" => {
-                    total = integer("maxSeconds", value, 1, MAX_U32, "no limit is not to be had")?
+                    total = integer("maxSeconds", value, 1, MAX_U32, "unlimited is not supported")?
                 }
                 "interruptOnLoss" => match value {
                     Input::Bool(value) => interrupt_on_loss = *value,

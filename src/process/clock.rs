@@ -11,7 +11,9 @@ const COUNTS_SUSPEND: libc::clockid_t = libc::CLOCK_MONOTONIC;
 #[cfg(not(target_os = "macos"))]
 const COUNTS_SUSPEND: libc::clockid_t = libc::CLOCK_BOOTTIME;
 
-/// Nanoseconds since some moment before the process. No system call on Linux: the kernel's page answers.
+/// Returns the nanoseconds since a moment before the process started. No system call on Linux.
+///
+/// By the C library, whose function tests replace: a check of suspend and of wrong clocks needs that.
 pub(crate) fn now() -> u64 {
     #[cfg(test)]
     if let Some(fixed) = FIXED.get() {

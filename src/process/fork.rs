@@ -1,5 +1,5 @@
-//! Has this process been forked since? Where it is asked often, the count of forks alone answers, at the cost of one load. Where state is
-//! found again, the process id is compared beside it, at the cost of a system call.
+//! Whether this process was forked since. Frequent checks compare the count of forks alone, which is one load. Checks of inherited state
+//! compare the process id as well, which is a system call.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};

@@ -1,8 +1,9 @@
-//! Threads of our own never run the handlers of the host: all signals but faults are blocked in them before they are born.
+//! The threads of this crate never run the host's signal handlers: all signals but those of faults are
+//! blocked in them from their start.
 
 use std::io;
 
-/// Starts a thread with all signals but those of faults blocked: the mask is set around the spawn, so the thread is born with
+/// Starts a thread with all signals but those of faults blocked: the mask is set around the spawn, so the thread starts with
 /// it, and no handler of PHP or of user code ever runs there.
 ///
 /// # Errors
