@@ -57,6 +57,8 @@ final class Chaos
     /** @var array<string, string> the server's defaults of this round */
     private array $defaults = [];
     private ?mysqli $dump = null;
+    /** @var array<string, array{before: int, wrong: int}> by actor: the clocks that are wrong for a moment */
+    private array $glitches = [];
     /** @var array<string, WallClock> by actor, in rounds with steps: each of those is a host of its own then */
     private array $clocks = [];
     /** @var array<string, int> */
@@ -249,7 +251,7 @@ final class Chaos
      */
     private function withSettings(array $schedule, int $number): array
     {
-        $this->defaults = [];
+        $this->defaults = $this->glitches = [];
         if ($this->site->cluster || isset($this->options['step']) || $this->round['skew'] !== 0) {
             return $schedule;
         }
@@ -462,13 +464,21 @@ final class Chaos
                 $this->dump = null;
                 break;
             case 'clock glitch worker':
-                $clock = $this->clocks['worker' . $which % 3];
-                $clock->set($clock->seconds + $this->glitch());
-                $then(200 + $size, 'clock glitch over');
+                $host = 'worker' . $which % 3;
+                if (!isset($this->glitches[$host])) {
+                    $clock = $this->clocks[$host];
+                    $this->glitches[$host] = ['before' => $clock->seconds, 'wrong' => $clock->seconds + $this->glitch()];
+                    $clock->set($this->glitches[$host]['wrong']);
+                    $then(200 + $size, 'clock glitch over');
+                }
                 break;
             case 'clock glitch over':
-                $clock = $this->clocks['worker' . $which % 3];
-                $clock->set($clock->seconds - $this->glitch());
+                $host = 'worker' . $which % 3;
+                // A step in between has set the clock, and so ended the glitch.
+                if ($this->clocks[$host]->seconds === $this->glitches[$host]['wrong']) {
+                    $this->clocks[$host]->set($this->glitches[$host]['before']);
+                }
+                unset($this->glitches[$host]);
                 break;
             case 'connection limit':
                 $this->quietly(fn(mysqli $link) => $link->query('SET GLOBAL max_connections = 10'), 0);
