@@ -46,7 +46,8 @@ $anchors = static function (string $file) use ($slug): array {
     preg_match_all('/^#+ (.+)$/m', preg_replace('/^```.*?^```$/ms', '', file_get_contents($file)), $headings);
     return array_map($slug, $headings[1]);
 };
-$methods = [];
+// One of nr_llm's, which classification calls.
+$methods = ['getattempterrors' => true];
 foreach ((new ReflectionExtension('nrllm_runtime'))->getClasses() as $class) {
     foreach ($class->getMethods() as $method) {
         $methods[strtolower($method->getName())] = true;
