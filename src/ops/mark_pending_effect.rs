@@ -52,6 +52,6 @@ pub async fn mark_pending_effect(
 /// The statement without its values: effect, new end, now, uid, owner.
 fn statement(context: Context<'_>) -> Sql {
     let time = || Sql::from(context.placeholder());
-    let marked = sql!("pending_effect = ?, {}", renewal(time(), time()));
-    update(context, marked, sql!("uid = ? AND {}", HELD_BY))
+    let marked = sql!("pending_effect=?,{}", renewal(time(), time()));
+    update(context, marked, sql!("uid=? AND {}", HELD_BY))
 }

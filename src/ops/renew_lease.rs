@@ -48,5 +48,5 @@ pub async fn renew_lease(
 /// The statement without its values: new end, now, uid, owner.
 fn statement(context: Context<'_>) -> Sql {
     let time = || Sql::from(context.placeholder());
-    update(context, renewal(time(), time()), sql!("uid = ? AND {}", HELD_BY))
+    update(context, renewal(time(), time()), sql!("uid=? AND {}", HELD_BY))
 }

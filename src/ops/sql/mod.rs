@@ -50,7 +50,7 @@ pub(super) const IN_LIST: usize = 900;
 
 macro_rules! owned_by {
     () => {
-        "CAST(CONVERT(claimed_by USING utf8mb4) AS BINARY) = CAST(? AS BINARY)"
+        "CAST(CONVERT(claimed_by USING utf8mb4)AS BINARY)=CAST(? AS BINARY)"
     };
 }
 
@@ -67,7 +67,7 @@ macro_rules! has_request {
 pub(super) const OWNED_BY: &str = owned_by!();
 
 /// Running under the owner. One placeholder.
-pub(super) const HELD_BY: &str = concat!("status = 'running' AND ", owned_by!());
+pub(super) const HELD_BY: &str = concat!("status='running' AND ", owned_by!());
 
 /// Not ended. A terminal status never leaves.
 pub(super) const NOT_TERMINAL: &str = "status NOT IN ('completed', 'failed', 'cancelled')";
@@ -114,9 +114,10 @@ pub(super) fn uid_in(uids: impl IntoIterator<Item = u64>) -> Sql {
 
 // Assignments
 
-/// A renewed lease.
+/// A renewed lease. This and [`HELD_BY`] are written without optional blanks: where the server logs
+/// statements, every heartbeat writes its text to the binary log (rule 33).
 pub(super) fn renewal(lease_expires: Sql, now: Sql) -> Sql {
-    sql!("lease_expires = {}, tstamp = {}", lease_expires, now)
+    sql!("lease_expires={},tstamp={}", lease_expires, now)
 }
 
 /// Back on the queue, with one requeue more. `SET` is evaluated left to right, so nothing behind
