@@ -1,7 +1,8 @@
-//! Handles: what a caller holds is a number in the shape of a pointer, and names an object that this library keeps.
+//! Handles. A handle is a number in the shape of a pointer that names an object of this library.
 //!
-//! So a NULL, a handle that was freed, one of another kind or one that never was is found out instead of followed. Handles are
-//! inherited by fork: the child may use and free them, and the parent's stay as they are.
+//! The library looks the number up and never follows it: NULL, a freed handle, one of another kind
+//! and an arbitrary value are errors. A forked child may use and free the handles that it inherits;
+//! those of the parent stay valid.
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -12,8 +13,8 @@ use crate::domain::validate::ArgumentError;
 use crate::process::fork::Process;
 use crate::process::thread::ThreadNumber;
 
-/// Numbers are given once in the life of a process, to all kinds of handles alike. Odd numbers from here on are no address of
-/// any object.
+/// A number is used once in the life of a process, across all kinds of handles. Odd numbers from
+/// here on are no address of any object.
 static NEXT: AtomicUsize = AtomicUsize::new(0x1001);
 
 /// Each with the thread that made it.
@@ -21,8 +22,9 @@ type Map<T> = HashMap<usize, (ThreadNumber, Arc<T>)>;
 
 /// The objects of one kind, by the number of their handle.
 ///
-/// The map is never changed, only replaced as a whole, under a lock that knows the process of its holder. A thread that held the
-/// lock when another one forked does not exist in the child: the child takes the lock over, and whichever map is there is whole.
+/// The map is never changed, only replaced as a whole, under a lock that knows the process of its
+/// holder. A thread that held the lock when another one forked does not exist in the child: the
+/// child takes the lock over, and whichever map is there is whole.
 pub(super) struct Table<T> {
     kind: &'static str,
     holder: AtomicU64,
@@ -123,7 +125,8 @@ impl<T> Table<T> {
 
 impl<T> Locked<'_, T> {
     fn map(&self) -> Option<&Map<T>> {
-        // SAFETY: null, or a map that replace() published; it is only dropped by replace(), under the lock that `self` is.
+        // SAFETY: null, or a map that replace() published; it is only dropped by replace(), under
+        // the lock that `self` is.
         unsafe { self.table.map.load(Ordering::Relaxed).as_ref() }
     }
 
@@ -132,7 +135,7 @@ impl<T> Locked<'_, T> {
         change(&mut map);
         let before = self.table.map.swap(Box::into_raw(Box::new(map)), Ordering::Relaxed);
         if !before.is_null() {
-            // SAFETY: it came from Box::into_raw above, nobody else holds it: the lock is held.
+            // SAFETY: it came from Box::into_raw above, and the lock excludes every other user.
             drop(unsafe { Box::from_raw(before) });
         }
     }

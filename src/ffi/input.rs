@@ -1,8 +1,9 @@
-//! JSON as settings, options and wake-ups come in, read into the plain tree that their policy is written for.
+//! Reads settings, options and wake-ups from JSON into the tree that their parsers take.
 //!
-//! PHP's strings are bytes and its arrays have integer keys too. JSON has neither, so four objects with a single key stand for
-//! what it cannot say: `{"$hex": "00ff"}` is a string of these bytes, `{"$entries": [[key, value], …]}` a map whose keys are any
-//! strings, `{"$float": "NAN"}` one of the numbers that JSON lacks, `{"$type": "object"}` a value of another type.
+//! PHP's strings are bytes and its arrays have integer keys too. JSON has neither, so four objects
+//! with a single key express them: `{"$hex": "00ff"}` is a string of these bytes, `{"$entries":
+//! [[key, value], …]}` a map whose keys are any strings, `{"$float": "NAN"}` one of the numbers
+//! that JSON lacks, `{"$type": "object"}` a value of another type.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! Memory that crosses the boundary: what the caller lends, what it is given, where answers go.
+//! Memory that crosses the boundary: readers of what the caller lends, places for answers, texts
+//! for the caller.
 
 use std::ffi::{CString, c_char};
 use std::ptr::NonNull;
@@ -6,16 +7,16 @@ use std::ptr::NonNull;
 use crate::domain::validate::ArgumentError;
 use crate::error::Error;
 
-/// Text that ends where C expects it to: a NUL byte inside (a server may quote one) is spelled out.
+/// Makes a C string. A NUL byte inside (a server may quote one) becomes `\0`.
 pub(super) fn without_nul(text: String) -> CString {
     CString::new(text.replace('\0', "\\0")).unwrap_or_default()
 }
 
-/// The bytes that a caller lends for a call.
+/// Reads the bytes that the caller lends for a call.
 ///
 /// # Safety
 ///
-/// `data` is NULL or the start of `length` bytes that stay as they are during the call.
+/// `data` is NULL or points to `length` bytes that stay unchanged until the call returns.
 pub(super) unsafe fn bytes<'a>(
     argument: &'static str,
     data: *const c_char,
@@ -34,7 +35,7 @@ pub(super) unsafe fn bytes<'a>(
     Ok(unsafe { std::slice::from_raw_parts(data.cast(), length) })
 }
 
-/// [`bytes`], where NULL means that there are none.
+/// Reads [`bytes`] that may be absent: NULL with the length 0.
 ///
 /// # Safety
 ///
@@ -51,71 +52,81 @@ pub(super) unsafe fn optional<'a>(
     unsafe { bytes(argument, data, length) }.map(Some)
 }
 
-/// A number that a caller lends, or none.
+/// Reads a number that may be absent: NULL.
 ///
 /// # Safety
 ///
-/// `number` is NULL or may be read.
+/// `number` is NULL or readable.
 pub(super) unsafe fn number(number: *const i64) -> Option<i64> {
-    // SAFETY: by this function's contract; PHP's FFI and others align what they lend, and where not, it is read all the same.
+    // SAFETY: by this function's contract; the read needs no alignment.
     (!number.is_null()).then(|| unsafe { number.read_unaligned() })
 }
 
-/// A place for an answer. It holds nothing (NULL, 0, false) until the answer is there.
-pub(super) struct Out<T>(NonNull<T>);
+/// The caller's place for an answer.
+pub(super) struct Out<T> {
+    argument: &'static str,
+    place: *mut T,
+    nothing: T,
+}
+
+/// A place for an answer that is not NULL and holds no answer yet.
+pub(super) struct Cleared<T>(NonNull<T>);
 
 impl<T> Out<T> {
+    /// Takes an out-parameter; `nothing` is its value until the answer is written.
+    ///
     /// # Safety
     ///
-    /// `place` is NULL or may be written until the call ends.
-    pub(super) unsafe fn new(
-        argument: &'static str,
-        place: *mut T,
-        nothing: T,
-    ) -> Result<Self, ArgumentError> {
-        let place = NonNull::new(place)
-            .ok_or_else(|| ArgumentError::new(argument, "is NULL; the answer needs a place"))?;
-        // SAFETY: by this function's contract.
-        unsafe { place.write(nothing) };
-        Ok(Self(place))
+    /// `place` is NULL or writable until the call returns.
+    pub(super) const unsafe fn new(argument: &'static str, place: *mut T, nothing: T) -> Self {
+        Self { argument, place, nothing }
     }
 
+    /// Checks the place and writes that there is no answer.
+    pub(super) fn cleared(self) -> Result<Cleared<T>, ArgumentError> {
+        let place = NonNull::new(self.place).ok_or_else(|| {
+            ArgumentError::new(self.argument, "is NULL; the answer needs a place")
+        })?;
+        // SAFETY: writable until the call returns, as the caller of new() promised.
+        unsafe { place.write(self.nothing) };
+        Ok(Cleared(place))
+    }
+}
+
+impl<T> Cleared<T> {
+    /// Writes the answer.
     pub(super) fn set(self, answer: T) {
-        // SAFETY: by the contract of new().
+        // SAFETY: writable until the call returns, as the caller of Out::new() promised.
         unsafe { self.0.write(answer) };
     }
 }
 
 impl Out<*mut c_char> {
-    /// A place for a text.
+    /// Takes an out-parameter for a text.
     ///
     /// # Safety
     ///
     /// As for [`Out::new`].
-    pub(super) unsafe fn text(
-        argument: &'static str,
-        place: *mut *mut c_char,
-    ) -> Result<Self, ArgumentError> {
+    pub(super) const unsafe fn text(argument: &'static str, place: *mut *mut c_char) -> Self {
         // SAFETY: by this function's contract.
         unsafe { Self::new(argument, place, std::ptr::null_mut()) }
     }
-
-    /// Answers with a text, which the caller frees by `nrllm_string_free()`.
-    pub(super) fn set_text(self, text: impl Into<String>) {
-        self.set(without_nul(text.into()).into_raw());
-    }
-
-    /// Answers with a value as JSON.
-    pub(super) fn set_json(self, value: &impl serde::Serialize) -> Result<(), Error> {
-        let json = serde_json::to_string(value).map_err(|error| {
-            Error::configuration(format!("the answer cannot be written as JSON: {error}"))
-        })?;
-        self.set_text(json);
-        Ok(())
-    }
 }
 
-/// Frees a text that a call has answered with. NULL is ignored.
+/// Makes a text for the caller, who frees it with `nrllm_string_free()`.
+pub(super) fn text(text: impl Into<String>) -> *mut c_char {
+    without_nul(text.into()).into_raw()
+}
+
+/// Makes the [`text`] of a value as JSON.
+pub(super) fn json(value: &impl serde::Serialize) -> Result<*mut c_char, Error> {
+    let json = serde_json::to_string(value).map_err(|error| {
+        Error::configuration(format!("the answer cannot be written as JSON: {error}"))
+    })?;
+    Ok(text(json))
+}
+
+/// Frees a text that a call returned. NULL is ignored.
 ///
 /// # Safety
 ///
@@ -123,7 +134,8 @@ impl Out<*mut c_char> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrllm_string_free(text: *mut c_char) {
     if !text.is_null() {
-        // SAFETY: it came from CString::into_raw in set_text(), and is freed once by this function's contract.
+        // SAFETY: it came from CString::into_raw in text() and is freed once, by the contract in
+        // the header.
         drop(unsafe { CString::from_raw(text) });
     }
 }

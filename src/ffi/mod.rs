@@ -1,7 +1,10 @@
-//! The C boundary: opaque handles, a status code and out-parameters from each call, JSON for structured values.
+//! The C boundary. Handles are opaque, each call returns a status and writes out-parameters,
+//! structured values are JSON.
 //!
-//! A function here reads its arguments, calls, and writes the answer: no SQL, no policy. It never unwinds into its caller, and it
-//! tolerates NULL, stale handles and unreadable input with an error. The header `php-ffi/nrllm_runtime.h` is generated from these files.
+//! Each function reads its pointers in the typed readers of `memory` and `error`, the only `unsafe`
+//! that it contains, and passes them to `answer` or `report`, which run the call, catch panics and
+//! write the out-parameters. There is no SQL and no policy here. NULL, stale handles and unreadable
+//! input are errors. The header `php-ffi/nrllm_runtime.h` is generated from these files.
 
 pub mod error;
 pub mod failure;

@@ -5,11 +5,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::error::{NrllmError, NrllmStatus, guard};
-use super::failure::told;
+use super::error::{ErrorOut, NrllmError, NrllmStatus, answer, report};
+use super::failure::ErrorFacts;
 use super::handle::Table;
 use super::input;
-use super::memory::{Out, bytes, number, optional};
+use super::memory::{Out, bytes, json, number, optional, text};
 use crate::config::connection::{ConnectionSettings, Defaults};
 use crate::config::options::Options;
 use crate::config::requests::{ReapRequest, SweepRequest, WakeUp};
@@ -29,14 +29,14 @@ use crate::ops::{
 use crate::process::sessions::{self, Key, SessionUser};
 use crate::views::{QueuedView, RecoveryView, ReportView, StatusView};
 
-/// A set of settings. Handles of equal settings share one connection per process, opened by the first call that needs it. A handle
-/// may be used by any thread, by several at once (their calls wait for each other), and after a fork by the child, which opens a
-/// connection of its own.
+/// A set of settings. Handles of equal settings share one connection per process, which the first
+/// call that needs it opens. Any thread may use a handle, several at once (their calls wait for
+/// each other), and so may a forked child, which opens a separate connection.
 pub struct NrllmRuntime {
     _opaque: [u8; 0],
 }
 
-/// What a handle names.
+/// The object of a handle.
 pub(super) struct Runtime {
     pub(super) key: SessionUser,
     pub(super) options: Options,
@@ -60,14 +60,9 @@ pub(super) fn runtime(handle: *const NrllmRuntime) -> Result<Arc<Runtime>, Argum
     RUNTIMES.get("runtime", handle)
 }
 
-/// The wake-up of a requeue, where there is one.
-///
-/// # Safety
-///
-/// As for [`optional`].
-unsafe fn wake_up(json: *const c_char, length: usize) -> Result<Option<WakeUp>> {
-    // SAFETY: by this function's contract.
-    match unsafe { optional("wakeUp", json, length) }? {
+/// Returns the wake-up of a requeue, if there is one.
+fn wake_up(json: Option<&[u8]>) -> Result<Option<WakeUp>> {
+    match json {
         Some(json) => match input::read("wakeUp", json)? {
             Input::Null => Ok(None),
             Input::Map(entries) => WakeUp::parse(&entries).map(Some),
@@ -81,19 +76,23 @@ unsafe fn wake_up(json: *const c_char, length: usize) -> Result<Option<WakeUp>> 
     }
 }
 
-/// Takes the settings and checks them. Nothing is sent: the connection is opened by the first call that needs it.
+/// Checks the settings and makes a handle. Nothing is sent: the first call that needs the
+/// connection opens it.
 ///
-/// `connection`: a JSON object with the keys of TYPO3's connection array (`driver`, `host`, `port`, `unix_socket`, `user`, `password`,
-/// `dbname`, `url`, `ssl_ca`, `driverOptions`, …), or a JSON string with a URL (`"mysql://user:password@host:port/dbname?socket=/path"`).
-/// `options`: NULL or a JSON object with `table`, `clock` ("caller" or "database"), `connectTimeoutMs` (3000), `queryTimeoutMs`
-/// (5000), `maxRequeues` (3), `backoffBaseMs` (30000), `backoffCapMs` (600000), `jitter` (0.0 to 1.0). What JSON cannot say is said by
-/// objects with one key: `{"$hex": "c3bc"}` for a string of any bytes, `{"$entries": [[key, value], …]}` for an object with any keys.
-/// `default_socket`: NULL, or the path of the socket that `localhost` means. `runtime` receives the handle, freed with
-/// `nrllm_runtime_free()`. Any thread may call it.
+/// `connection`: a JSON object with the keys of TYPO3's connection array (`driver`, `host`, `port`,
+/// `unix_socket`, `user`, `password`, `dbname`, `url`, `ssl_ca`, `driverOptions`, …), or a JSON
+/// string with a URL (`"mysql://user:password@host:port/dbname?socket=/path"`). `options`: NULL or
+/// a JSON object with `table`, `clock` ("caller" or "database"), `connectTimeoutMs` (3000),
+/// `queryTimeoutMs` (5000), `maxRequeues` (3), `backoffBaseMs` (30000), `backoffCapMs` (600000),
+/// `jitter` (0.0 to 1.0). Objects with one key express what JSON cannot: `{"$hex": "c3bc"}` for a
+/// string of any bytes, `{"$entries": [[key, value], …]}` for an object with any keys.
+/// `default_socket`: NULL, or the path of the socket that `localhost` means. `runtime` receives the
+/// handle, freed with `nrllm_runtime_free()`. Any thread may call it.
 ///
 /// # Safety
 ///
-/// The texts point to that many bytes; `runtime` and `error` are places that may be written; each may be NULL.
+/// Each text is NULL or points to as many bytes as its length says; `runtime` and `error` are NULL
+/// or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrllm_runtime_new(
     connection: *const c_char,
@@ -105,74 +104,74 @@ pub unsafe extern "C" fn nrllm_runtime_new(
     runtime: *mut *mut NrllmRuntime,
     error: *mut *mut NrllmError,
 ) -> NrllmStatus {
-    // SAFETY: by this function's contract.
-    unsafe {
-        guard(error, || {
-            let answer = Out::new("runtime", runtime, std::ptr::null_mut())?;
-            let socket = optional("defaultSocket", default_socket, default_socket_length)?
-                .filter(|path| !path.is_empty());
-            let defaults = Defaults {
-                socket: socket.map(|path| PathBuf::from(std::ffi::OsStr::from_bytes(path))),
-            };
-            let settings = ConnectionSettings::parse(
-                &input::read("connection", bytes("connection", connection, connection_length)?)?,
-                &defaults,
-            )?;
-            let options = match optional("options", options, options_length)? {
-                Some(json) => Options::parse(&input::entries("options", json)?)?,
-                None => Options::default(),
-            };
-            let key = SessionUser::new(Key {
-                connection: Arc::new(settings),
-                timeouts: options.timeouts,
-            });
-            answer.set(RUNTIMES.insert(Runtime { key, options }));
-            Ok(())
-        })
-    }
+    // SAFETY: the caller lends `connection_length` bytes at `connection`, by the contract in the
+    // header.
+    let connection = unsafe { bytes("connection", connection, connection_length) };
+    // SAFETY: the caller lends `options_length` bytes at `options`, by the contract in the header.
+    let options = unsafe { optional("options", options, options_length) };
+    // SAFETY: the caller lends `default_socket_length` bytes at `default_socket`, by the contract
+    // in the header.
+    let default_socket =
+        unsafe { optional("defaultSocket", default_socket, default_socket_length) };
+    // SAFETY: `runtime` and `error` are NULL or writable, by the contract in the header.
+    let (runtime, error) =
+        unsafe { (Out::new("runtime", runtime, std::ptr::null_mut()), ErrorOut::new(error)) };
+    answer(error, runtime, || {
+        let socket = default_socket?.filter(|path| !path.is_empty());
+        let defaults = Defaults {
+            socket: socket.map(|path| PathBuf::from(std::ffi::OsStr::from_bytes(path))),
+        };
+        let settings =
+            ConnectionSettings::parse(&input::read("connection", connection?)?, &defaults)?;
+        let options = match options? {
+            Some(json) => Options::parse(&input::entries("options", json)?)?,
+            None => Options::default(),
+        };
+        let key =
+            SessionUser::new(Key { connection: Arc::new(settings), timeouts: options.timeouts });
+        Ok(RUNTIMES.insert(Runtime { key, options }))
+    })
 }
 
-/// Frees a handle. NULL, and a handle that was freed already, are ignored. The connection, which other handles may share, is closed with
-/// the last of them. Any thread may call it.
+/// Frees a handle. NULL and a handle that was freed before are ignored. Freeing the last of the
+/// handles that share a connection closes the connection. Any thread may call it.
 #[unsafe(no_mangle)]
 pub extern "C" fn nrllm_runtime_free(runtime: *mut NrllmRuntime) {
-    // SAFETY: NULL takes no error.
-    unsafe {
-        guard(std::ptr::null_mut(), || {
-            drop(RUNTIMES.remove(runtime));
-            Ok(())
-        });
-    }
+    report(ErrorOut::NONE, || {
+        drop(RUNTIMES.remove(runtime));
+        Ok(())
+    });
 }
 
-/// Closes the connection that handles of these settings share, without waiting for the server. The next call opens a new one.
+/// Closes the connection that handles of these settings share, without waiting for the server. The
+/// next call opens a new one.
 ///
 /// # Safety
 ///
-/// `error` is a place that may be written, or NULL.
+/// `error` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrllm_runtime_close(
     runtime: *const NrllmRuntime,
     error: *mut *mut NrllmError,
 ) -> NrllmStatus {
-    // SAFETY: by this function's contract.
-    unsafe {
-        guard(error, || {
-            sessions::close(&self::runtime(runtime)?.key);
-            Ok(())
-        })
-    }
+    // SAFETY: `error` is NULL or writable, by the contract in the header.
+    let error = unsafe { ErrorOut::new(error) };
+    report(error, || {
+        sessions::close(&self::runtime(runtime)?.key);
+        Ok(())
+    })
 }
 
-/// Takes a queued run: it becomes running, owned by `claimed_by` until `lease_expires`.
+/// Claims a queued run: it becomes running, owned by `claimed_by` until `lease_expires`.
 ///
-/// `run_uid`: at least 1. `claimed_by`: who takes it, 1 to 64 characters of UTF-8, unique to this process (`nrllm_identity()`).
-/// `lease_expires`: unix seconds, 1 to 4 294 967 295. `claimed` receives false when somebody else has it, it is not queued, or it
-/// does not exist.
+/// `run_uid`: at least 1. `claimed_by`: the new owner, 1 to 64 characters of UTF-8, unique to this
+/// process (`nrllm_identity()`). `lease_expires`: unix seconds, 1 to 4 294 967 295. `claimed`
+/// receives false if another worker holds the run, it is not queued, or there is no such run.
 ///
 /// # Safety
 ///
-/// The texts point to that many bytes; `claimed` and `error` are places that may be written; each may be NULL.
+/// Each text is NULL or points to as many bytes as its length says; `claimed` and `error` are NULL
+/// or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrllm_claim_queued(
     runtime: *const NrllmRuntime,
@@ -183,30 +182,31 @@ pub unsafe extern "C" fn nrllm_claim_queued(
     claimed: *mut bool,
     error: *mut *mut NrllmError,
 ) -> NrllmStatus {
-    // SAFETY: by this function's contract.
-    unsafe {
-        guard(error, || {
-            let answer = Out::new("claimed", claimed, false)?;
-            let runtime = self::runtime(runtime)?;
-            let holder =
-                Holder::parse(run_uid, bytes("claimedBy", claimed_by, claimed_by_length)?)?;
-            let lease = validate::lease_expires(lease_expires)?;
-            answer.set(runtime.call(async |session, context| {
-                claim_queued::claim_queued(session, context, holder, lease).await
-            })?);
-            Ok(())
+    // SAFETY: the caller lends `claimed_by_length` bytes at `claimed_by`, by the contract in the
+    // header.
+    let claimed_by = unsafe { bytes("claimedBy", claimed_by, claimed_by_length) };
+    // SAFETY: `claimed` and `error` are NULL or writable, by the contract in the header.
+    let (claimed, error) = unsafe { (Out::new("claimed", claimed, false), ErrorOut::new(error)) };
+    answer(error, claimed, || {
+        let runtime = self::runtime(runtime)?;
+        let holder = Holder::parse(run_uid, claimed_by?)?;
+        let lease = validate::lease_expires(lease_expires)?;
+        runtime.call(async |session, context| {
+            claim_queued::claim_queued(session, context, holder, lease).await
         })
-    }
+    })
 }
 
-/// Extends the lease of a running run. A renewal that changes nothing is still a renewal.
+/// Extends the lease of a running run. A renewal that leaves the row unchanged still succeeds.
 ///
-/// `claimed_by`: the owner, 1 to 64 characters of UTF-8, compared byte by byte. `lease_expires`: unix seconds, 1 to
-/// 4 294 967 295. `renewed` receives false when the lease is lost. An error says nothing about the ownership.
+/// `claimed_by`: the owner, 1 to 64 characters of UTF-8, compared byte by byte. `lease_expires`:
+/// unix seconds, 1 to 4 294 967 295. `renewed` receives false when the lease is lost. After an
+/// error the ownership is unknown.
 ///
 /// # Safety
 ///
-/// The texts point to that many bytes; `renewed` and `error` are places that may be written; each may be NULL.
+/// Each text is NULL or points to as many bytes as its length says; `renewed` and `error` are NULL
+/// or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrllm_renew_lease(
     runtime: *const NrllmRuntime,
@@ -217,31 +217,33 @@ pub unsafe extern "C" fn nrllm_renew_lease(
     renewed: *mut bool,
     error: *mut *mut NrllmError,
 ) -> NrllmStatus {
-    // SAFETY: by this function's contract.
-    unsafe {
-        guard(error, || {
-            let answer = Out::new("renewed", renewed, false)?;
-            let runtime = self::runtime(runtime)?;
-            let holder =
-                Holder::parse(run_uid, bytes("claimedBy", claimed_by, claimed_by_length)?)?;
-            let lease = validate::lease_expires(lease_expires)?;
-            answer.set(runtime.call(async |session, context| {
-                renew_lease::renew_lease(session, context, holder, lease).await
-            })?);
-            Ok(())
+    // SAFETY: the caller lends `claimed_by_length` bytes at `claimed_by`, by the contract in the
+    // header.
+    let claimed_by = unsafe { bytes("claimedBy", claimed_by, claimed_by_length) };
+    // SAFETY: `renewed` and `error` are NULL or writable, by the contract in the header.
+    let (renewed, error) = unsafe { (Out::new("renewed", renewed, false), ErrorOut::new(error)) };
+    answer(error, renewed, || {
+        let runtime = self::runtime(runtime)?;
+        let holder = Holder::parse(run_uid, claimed_by?)?;
+        let lease = validate::lease_expires(lease_expires)?;
+        runtime.call(async |session, context| {
+            renew_lease::renew_lease(session, context, holder, lease).await
         })
-    }
+    })
 }
 
-/// Writes the fence, the effect of the tool that is about to be executed (empty when it is done), and extends the lease.
+/// Writes the write fence, the effect of the tool that is about to be executed (empty after it),
+/// and extends the lease.
 ///
-/// `claimed_by`: the owner, 1 to 64 characters of UTF-8, compared byte by byte. `effect`: `""`, `"read_only"`,
-/// `"idempotent_write"`, `"non_idempotent_write"` or another of at most 32 characters. `lease_expires`: unix seconds. `marked` receives
-/// false when the lease is lost: the tool must not be executed.
+/// `claimed_by`: the owner, 1 to 64 characters of UTF-8, compared byte by byte. `effect`: `""`,
+/// `"read_only"`, `"idempotent_write"`, `"non_idempotent_write"` or another of at most 32
+/// characters. `lease_expires`: unix seconds. `marked` receives false when the lease is lost: the
+/// tool must not be executed.
 ///
 /// # Safety
 ///
-/// The texts point to that many bytes; `marked` and `error` are places that may be written; each may be NULL.
+/// Each text is NULL or points to as many bytes as its length says; `marked` and `error` are NULL
+/// or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrllm_mark_pending_effect(
     runtime: *const NrllmRuntime,
@@ -254,32 +256,34 @@ pub unsafe extern "C" fn nrllm_mark_pending_effect(
     marked: *mut bool,
     error: *mut *mut NrllmError,
 ) -> NrllmStatus {
-    // SAFETY: by this function's contract.
-    unsafe {
-        guard(error, || {
-            let answer = Out::new("marked", marked, false)?;
-            let runtime = self::runtime(runtime)?;
-            let holder =
-                Holder::parse(run_uid, bytes("claimedBy", claimed_by, claimed_by_length)?)?;
-            let effect = validate::effect(bytes("effect", effect, effect_length)?)?;
-            let lease = validate::lease_expires(lease_expires)?;
-            answer.set(runtime.call(async |session, context| {
-                mark_pending_effect::mark_pending_effect(session, context, holder, effect, lease)
-                    .await
-            })?);
-            Ok(())
+    // SAFETY: the caller lends `claimed_by_length` bytes at `claimed_by`, by the contract in the
+    // header.
+    let claimed_by = unsafe { bytes("claimedBy", claimed_by, claimed_by_length) };
+    // SAFETY: the caller lends `effect_length` bytes at `effect`, by the contract in the header.
+    let effect = unsafe { bytes("effect", effect, effect_length) };
+    // SAFETY: `marked` and `error` are NULL or writable, by the contract in the header.
+    let (marked, error) = unsafe { (Out::new("marked", marked, false), ErrorOut::new(error)) };
+    answer(error, marked, || {
+        let runtime = self::runtime(runtime)?;
+        let holder = Holder::parse(run_uid, claimed_by?)?;
+        let effect = validate::effect(effect?)?;
+        let lease = validate::lease_expires(lease_expires)?;
+        runtime.call(async |session, context| {
+            mark_pending_effect::mark_pending_effect(session, context, holder, effect, lease).await
         })
-    }
+    })
 }
 
-/// Puts the caller's own run back on the queue. Neither the budget nor the fence is asked: the caller has decided.
+/// Puts the caller's own run back on the queue. Neither the retry budget nor the write fence is
+/// checked: the caller has decided.
 ///
-/// `claimed_by`: the owner, 1 to 64 characters of UTF-8, compared byte by byte. `requeued` receives false when the lease
-/// is lost.
+/// `claimed_by`: the owner, 1 to 64 characters of UTF-8, compared byte by byte. `requeued` receives
+/// false when the lease is lost.
 ///
 /// # Safety
 ///
-/// The texts point to that many bytes; `requeued` and `error` are places that may be written; each may be NULL.
+/// Each text is NULL or points to as many bytes as its length says; `requeued` and `error` are NULL
+/// or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrllm_requeue(
     runtime: *const NrllmRuntime,
@@ -289,31 +293,28 @@ pub unsafe extern "C" fn nrllm_requeue(
     requeued: *mut bool,
     error: *mut *mut NrllmError,
 ) -> NrllmStatus {
-    // SAFETY: by this function's contract.
-    unsafe {
-        guard(error, || {
-            let answer = Out::new("requeued", requeued, false)?;
-            let runtime = self::runtime(runtime)?;
-            let holder =
-                Holder::parse(run_uid, bytes("claimedBy", claimed_by, claimed_by_length)?)?;
-            answer.set(
-                runtime.call(async |session, context| {
-                    requeue::requeue(session, context, holder).await
-                })?,
-            );
-            Ok(())
-        })
-    }
+    // SAFETY: the caller lends `claimed_by_length` bytes at `claimed_by`, by the contract in the
+    // header.
+    let claimed_by = unsafe { bytes("claimedBy", claimed_by, claimed_by_length) };
+    // SAFETY: `requeued` and `error` are NULL or writable, by the contract in the header.
+    let (requeued, error) =
+        unsafe { (Out::new("requeued", requeued, false), ErrorOut::new(error)) };
+    answer(error, requeued, || {
+        let runtime = self::runtime(runtime)?;
+        let holder = Holder::parse(run_uid, claimed_by?)?;
+        runtime.call(async |session, context| requeue::requeue(session, context, holder).await)
+    })
 }
 
-/// Puts a stale run back on the queue. Neither the budget nor the fence is asked: the caller has decided.
+/// Puts a stale run back on the queue. Neither the retry budget nor the write fence is checked: the
+/// caller has decided.
 ///
-/// `now`: the time by which the lease has run out, unix seconds, 0 to 4 294 967 295. `requeued` receives false when the run is not
-/// stale (any more).
+/// `now`: the time at which the lease must have expired, unix seconds, 0 to 4 294 967 295.
+/// `requeued` receives false if the run is not stale.
 ///
 /// # Safety
 ///
-/// `requeued` and `error` are places that may be written; each may be NULL.
+/// `requeued` and `error` are NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrllm_requeue_stale(
     runtime: *const NrllmRuntime,
@@ -322,29 +323,29 @@ pub unsafe extern "C" fn nrllm_requeue_stale(
     requeued: *mut bool,
     error: *mut *mut NrllmError,
 ) -> NrllmStatus {
-    // SAFETY: by this function's contract.
-    unsafe {
-        guard(error, || {
-            let answer = Out::new("requeued", requeued, false)?;
-            let runtime = self::runtime(runtime)?;
-            let uid = validate::run_uid(run_uid)?;
-            let now = validate::now(now)?;
-            answer.set(runtime.call(async |session, context| {
-                requeue_stale::requeue_stale(session, context, uid, now).await
-            })?);
-            Ok(())
+    // SAFETY: `requeued` and `error` are NULL or writable, by the contract in the header.
+    let (requeued, error) =
+        unsafe { (Out::new("requeued", requeued, false), ErrorOut::new(error)) };
+    answer(error, requeued, || {
+        let runtime = self::runtime(runtime)?;
+        let uid = validate::run_uid(run_uid)?;
+        let now = validate::now(now)?;
+        runtime.call(async |session, context| {
+            requeue_stale::requeue_stale(session, context, uid, now).await
         })
-    }
+    })
 }
 
 /// Ends a stale run as failed; payloads and lease are cleared.
 ///
-/// `now`: the time by which the lease has run out, unix seconds, 0 to 4 294 967 295. `termination_reason`: 1 to 32 characters of UTF-8.
-/// `dead_lettered` receives false when the run is not stale (any more).
+/// `now`: the time at which the lease must have expired, unix seconds, 0 to 4 294 967 295.
+/// `termination_reason`: 1 to 32 characters of UTF-8. `dead_lettered` receives false if the run is
+/// not stale.
 ///
 /// # Safety
 ///
-/// The texts point to that many bytes; `dead_lettered` and `error` are places that may be written; each may be NULL.
+/// Each text is NULL or points to as many bytes as its length says; `dead_lettered` and `error` are
+/// NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrllm_dead_letter_stale(
     runtime: *const NrllmRuntime,
@@ -355,35 +356,35 @@ pub unsafe extern "C" fn nrllm_dead_letter_stale(
     dead_lettered: *mut bool,
     error: *mut *mut NrllmError,
 ) -> NrllmStatus {
-    // SAFETY: by this function's contract.
-    unsafe {
-        guard(error, || {
-            let answer = Out::new("dead_lettered", dead_lettered, false)?;
-            let runtime = self::runtime(runtime)?;
-            let uid = validate::run_uid(run_uid)?;
-            let now = validate::now(now)?;
-            let reason = validate::termination_reason(bytes(
-                "terminationReason",
-                termination_reason,
-                termination_reason_length,
-            )?)?;
-            answer.set(runtime.call(async |session, context| {
-                dead_letter_stale::dead_letter_stale(session, context, uid, now, reason).await
-            })?);
-            Ok(())
+    // SAFETY: the caller lends `termination_reason_length` bytes at `termination_reason`, by the
+    // contract in the header.
+    let termination_reason =
+        unsafe { bytes("terminationReason", termination_reason, termination_reason_length) };
+    // SAFETY: `dead_lettered` and `error` are NULL or writable, by the contract in the header.
+    let (dead_lettered, error) =
+        unsafe { (Out::new("dead_lettered", dead_lettered, false), ErrorOut::new(error)) };
+    answer(error, dead_lettered, || {
+        let runtime = self::runtime(runtime)?;
+        let uid = validate::run_uid(run_uid)?;
+        let now = validate::now(now)?;
+        let reason = validate::termination_reason(termination_reason?)?;
+        runtime.call(async |session, context| {
+            dead_letter_stale::dead_letter_stale(session, context, uid, now, reason).await
         })
-    }
+    })
 }
 
-/// What the row says about a lease: "held" (also when it expired and nobody took the run), "taken", "requeued", "waiting", "cancelled",
-/// "completed", "failed", "gone" or "other". It does not wait for a row lock.
+/// Returns the state of a lease in its row: "held" (also after it expired, as long as no other
+/// worker has claimed the run), "taken", "requeued", "waiting", "cancelled", "completed", "failed",
+/// "gone" or "other". It does not wait for a row lock.
 ///
-/// `claimed_by`: the owner, 1 to 64 characters of UTF-8, compared byte by byte. `state` receives the text, freed with
-/// `nrllm_string_free()`.
+/// `claimed_by`: the owner, 1 to 64 characters of UTF-8, compared byte by byte. `state` receives
+/// the text, freed with `nrllm_string_free()`.
 ///
 /// # Safety
 ///
-/// The texts point to that many bytes; `state` and `error` are places that may be written; each may be NULL.
+/// Each text is NULL or points to as many bytes as its length says; `state` and `error` are NULL or
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrllm_lease_state(
     runtime: *const NrllmRuntime,
@@ -393,34 +394,34 @@ pub unsafe extern "C" fn nrllm_lease_state(
     state: *mut *mut c_char,
     error: *mut *mut NrllmError,
 ) -> NrllmStatus {
-    // SAFETY: by this function's contract.
-    unsafe {
-        guard(error, || {
-            let answer = Out::text("state", state)?;
-            let runtime = self::runtime(runtime)?;
-            let holder =
-                Holder::parse(run_uid, bytes("claimedBy", claimed_by, claimed_by_length)?)?;
-            let state = runtime.call(async |session, context| {
-                lease_state::lease_state(session, context, holder).await
-            })?;
-            answer.set_text(state.as_str());
-            Ok(())
-        })
-    }
+    // SAFETY: the caller lends `claimed_by_length` bytes at `claimed_by`, by the contract in the
+    // header.
+    let claimed_by = unsafe { bytes("claimedBy", claimed_by, claimed_by_length) };
+    // SAFETY: `state` and `error` are NULL or writable, by the contract in the header.
+    let (state, error) = unsafe { (Out::text("state", state), ErrorOut::new(error)) };
+    answer(error, state, || {
+        let runtime = self::runtime(runtime)?;
+        let holder = Holder::parse(run_uid, claimed_by?)?;
+        let state = runtime.call(async |session, context| {
+            lease_state::lease_state(session, context, holder).await
+        })?;
+        Ok(text(state.as_str()))
+    })
 }
 
-/// Settles the caller's run after a failure, in one guarded transaction: requeued with backoff where another attempt may help and is
-/// allowed, else dead-lettered.
+/// Settles the caller's run after a failure, in one guarded transaction: requeued with backoff if
+/// another attempt may help and is allowed, otherwise dead-lettered.
 ///
-/// `claimed_by`: the owner, 1 to 64 characters of UTF-8, compared byte by byte. `failure_type`, `code`,
-/// `retry_after_seconds`, `error_class`: as for `nrllm_classify_failure()`. `wake_up`: NULL, or a JSON object with `table`, `queue`, `body`, `headers` and `placeholder`, the message that
-/// is written with the requeue. `recovery` receives `{"outcome", "reason", "failure", "requeueCount", "delayMs", "wokenUp", "confirmed"}` as
-/// JSON, freed with `nrllm_string_free()`.
+/// `claimed_by`: the owner, 1 to 64 characters of UTF-8, compared byte by byte. `failure_type`,
+/// `code`, `retry_after_seconds`, `error_class`: as for `nrllm_classify_failure()`. `wake_up`:
+/// NULL, or a JSON object with `table`, `queue`, `body`, `headers` and `placeholder`, the message
+/// that is written with the requeue. `recovery` receives `{"outcome", "reason", "failure",
+/// "requeueCount", "delayMs", "wokenUp", "confirmed"}` as JSON, freed with `nrllm_string_free()`.
 ///
 /// # Safety
 ///
-/// `code` and `retry_after_seconds` are NULL or may be read, the texts point to that many bytes; `recovery` and `error` are places that may be written; each may
-/// be NULL.
+/// `code` and `retry_after_seconds` are NULL or readable, each text is NULL or points to as many
+/// bytes as its length says; `recovery` and `error` are NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrllm_recover_failure(
     runtime: *const NrllmRuntime,
@@ -437,42 +438,44 @@ pub unsafe extern "C" fn nrllm_recover_failure(
     recovery: *mut *mut c_char,
     error: *mut *mut NrllmError,
 ) -> NrllmStatus {
-    // SAFETY: by this function's contract.
-    unsafe {
-        guard(error, || {
-            let answer = Out::text("recovery", recovery)?;
-            let runtime = self::runtime(runtime)?;
-            let holder =
-                Holder::parse(run_uid, bytes("claimedBy", claimed_by, claimed_by_length)?)?;
-            let wake_up = self::wake_up(wake_up, wake_up_length)?;
-            let failure =
-                told(failure_type, code, retry_after_seconds, error_class, error_class_length)?;
-            let operation = async |session: &mut Session, context: Context<'_>| {
-                recover_failure::recover_failure(
-                    session,
-                    context,
-                    holder,
-                    &failure,
-                    wake_up.as_ref(),
-                )
+    // SAFETY: the caller lends `claimed_by_length` bytes at `claimed_by`, by the contract in the
+    // header.
+    let claimed_by = unsafe { bytes("claimedBy", claimed_by, claimed_by_length) };
+    // SAFETY: both numbers are NULL or readable, and `error_class_length` bytes lie at
+    // `error_class`, by the contract in the header.
+    let facts = unsafe {
+        ErrorFacts::read(failure_type, code, retry_after_seconds, error_class, error_class_length)
+    };
+    // SAFETY: the caller lends `wake_up_length` bytes at `wake_up`, by the contract in the header.
+    let wake_up = unsafe { optional("wakeUp", wake_up, wake_up_length) };
+    // SAFETY: `recovery` and `error` are NULL or writable, by the contract in the header.
+    let (recovery, error) = unsafe { (Out::text("recovery", recovery), ErrorOut::new(error)) };
+    answer(error, recovery, || {
+        let runtime = self::runtime(runtime)?;
+        let holder = Holder::parse(run_uid, claimed_by?)?;
+        let wake_up = self::wake_up(wake_up?)?;
+        let failure = facts.classify()?;
+        let operation = async |session: &mut Session, context: Context<'_>| {
+            recover_failure::recover_failure(session, context, holder, &failure, wake_up.as_ref())
                 .await
-            };
-            let recovery = runtime.call(operation)?;
-            answer.set_json(&RecoveryView::new(&recovery, &failure))?;
-            Ok(())
-        })
-    }
+        };
+        let recovery = runtime.call(operation)?;
+        json(&RecoveryView::new(&recovery, &failure))
+    })
 }
 
-/// Gives the caller's own run back to the queue without spending its budget, for a worker that must stop. The run is due at once.
+/// Requeues the caller's own run without spending its retry budget, for a worker that must stop.
+/// The run is due at once.
 ///
-/// `claimed_by`: the owner, 1 to 64 characters of UTF-8, compared byte by byte. `wake_up`: NULL, or a JSON object as for
-/// `nrllm_recover_failure()`, the message that is written in the same transaction and available at once. `handed_back` receives false
-/// when the lease is lost, the write fence forbids another attempt, or no request is stored; nothing was written then.
+/// `claimed_by`: the owner, 1 to 64 characters of UTF-8, compared byte by byte. `wake_up`: NULL, or
+/// a JSON object as for `nrllm_recover_failure()`, the message that is written in the same
+/// transaction and available at once. `handed_back` receives false when the lease is lost, the
+/// write fence forbids another attempt, or no request is stored; then nothing was written.
 ///
 /// # Safety
 ///
-/// The texts point to that many bytes; `handed_back` and `error` are places that may be written; each may be NULL.
+/// Each text is NULL or points to as many bytes as its length says; `handed_back` and `error` are
+/// NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrllm_hand_back(
     runtime: *const NrllmRuntime,
@@ -484,34 +487,38 @@ pub unsafe extern "C" fn nrllm_hand_back(
     handed_back: *mut bool,
     error: *mut *mut NrllmError,
 ) -> NrllmStatus {
-    // SAFETY: by this function's contract.
-    unsafe {
-        guard(error, || {
-            let answer = Out::new("handed_back", handed_back, false)?;
-            let runtime = self::runtime(runtime)?;
-            let holder =
-                Holder::parse(run_uid, bytes("claimedBy", claimed_by, claimed_by_length)?)?;
-            let wake_up = self::wake_up(wake_up, wake_up_length)?;
-            answer.set(runtime.call(async |session, context| {
-                hand_back::hand_back(session, context, holder, wake_up.as_ref()).await
-            })?);
-            Ok(())
+    // SAFETY: the caller lends `claimed_by_length` bytes at `claimed_by`, by the contract in the
+    // header.
+    let claimed_by = unsafe { bytes("claimedBy", claimed_by, claimed_by_length) };
+    // SAFETY: the caller lends `wake_up_length` bytes at `wake_up`, by the contract in the header.
+    let wake_up = unsafe { optional("wakeUp", wake_up, wake_up_length) };
+    // SAFETY: `handed_back` and `error` are NULL or writable, by the contract in the header.
+    let (handed_back, error) =
+        unsafe { (Out::new("handed_back", handed_back, false), ErrorOut::new(error)) };
+    answer(error, handed_back, || {
+        let runtime = self::runtime(runtime)?;
+        let holder = Holder::parse(run_uid, claimed_by?)?;
+        let wake_up = self::wake_up(wake_up?)?;
+        runtime.call(async |session, context| {
+            hand_back::hand_back(session, context, holder, wake_up.as_ref()).await
         })
-    }
+    })
 }
 
-/// Settles stale runs, oldest lease first: requeued or, where fence, request or budget forbid it, dead-lettered. Never waits for, and
-/// never blocks, a live worker; several may run at once and share the work.
+/// Reaps stale runs, oldest lease first: requeues them or, if write fence, request or retry budget
+/// forbid it, dead-letters them. Never waits for a live worker and never blocks one; several
+/// reapers may run at once and share the work.
 ///
-/// `limit`: how many runs are handled at most, at least 1. `now`: NULL for the time of the call, or unix seconds, 0 to 4 294 967 295.
-/// `options`: NULL, or a JSON object with `dryRun` (false), `only` (list of uids), `except` (list of uids), `wakeUp` (as for
-/// `nrllm_recover_failure()`). `report` receives `{"requeued", "deadLettered", "skipped", "dryRun", "hasMore"}` as JSON, freed with
-/// `nrllm_string_free()`.
+/// `limit`: maximum number of runs handled, at least 1. `now`: NULL for the time of the call, or
+/// unix seconds, 0 to 4 294 967 295. `options`: NULL, or a JSON object with `dryRun` (false),
+/// `only` (list of uids), `except` (list of uids), `wakeUp` (as for `nrllm_recover_failure()`).
+/// `report` receives `{"requeued", "deadLettered", "skipped", "dryRun", "hasMore"}` as JSON, freed
+/// with `nrllm_string_free()`.
 ///
 /// # Safety
 ///
-/// `now` is NULL or may be read, the texts point to that many bytes; `report` and `error` are places that may be written; each may be
-/// NULL.
+/// `now` is NULL or readable, each text is NULL or points to as many bytes as its length says;
+/// `report` and `error` are NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrllm_reap(
     runtime: *const NrllmRuntime,
@@ -522,32 +529,36 @@ pub unsafe extern "C" fn nrllm_reap(
     report: *mut *mut c_char,
     error: *mut *mut NrllmError,
 ) -> NrllmStatus {
-    // SAFETY: by this function's contract.
-    unsafe {
-        guard(error, || {
-            let answer = Out::text("report", report)?;
-            let runtime = self::runtime(runtime)?;
-            let entries = match optional("options", options, options_length)? {
-                Some(json) => input::entries("options", json)?,
-                None => Vec::new(),
-            };
-            let request = ReapRequest::parse(limit, number(now), &entries)?;
-            let report = runtime
-                .call(async |session, context| reap::reap(session, context, &request).await)?;
-            answer.set_json(&ReportView::new(&report))?;
-            Ok(())
-        })
-    }
+    // SAFETY: `now` is NULL or readable, by the contract in the header.
+    let now = unsafe { number(now) };
+    // SAFETY: the caller lends `options_length` bytes at `options`, by the contract in the header.
+    let options = unsafe { optional("options", options, options_length) };
+    // SAFETY: `report` and `error` are NULL or writable, by the contract in the header.
+    let (report, error) = unsafe { (Out::text("report", report), ErrorOut::new(error)) };
+    answer(error, report, || {
+        let runtime = self::runtime(runtime)?;
+        let entries = match options? {
+            Some(json) => input::entries("options", json)?,
+            None => Vec::new(),
+        };
+        let request = ReapRequest::parse(limit, now, &entries)?;
+        let report =
+            runtime.call(async |session, context| reap::reap(session, context, &request).await)?;
+        json(&ReportView::new(&report))
+    })
 }
 
-/// Settles a run whose wake-up could not be sent: failed, while it is still queued by this very requeue.
+/// Ends a run as failed whose wake-up could not be sent, as long as it is still queued by this
+/// requeue.
 ///
-/// `requeue_count`: the counter that the requeue left, 0 for a first dispatch. `error_class`: the name of the error's class, any bytes.
-/// `failed` receives false when the run is left alone: a worker has it.
+/// `requeue_count`: the counter that the requeue left, 0 for a first dispatch. `error_class`: the
+/// name of the error's class, any bytes. `failed` receives false if the run is no longer queued by
+/// this requeue, for example because a worker has claimed it; the run then stays unchanged.
 ///
 /// # Safety
 ///
-/// The texts point to that many bytes; `failed` and `error` are places that may be written; each may be NULL.
+/// Each text is NULL or points to as many bytes as its length says; `failed` and `error` are NULL
+/// or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrllm_fail_undispatched(
     runtime: *const NrllmRuntime,
@@ -558,32 +569,36 @@ pub unsafe extern "C" fn nrllm_fail_undispatched(
     failed: *mut bool,
     error: *mut *mut NrllmError,
 ) -> NrllmStatus {
-    // SAFETY: by this function's contract.
-    unsafe {
-        guard(error, || {
-            let answer = Out::new("failed", failed, false)?;
-            let runtime = self::runtime(runtime)?;
-            let uid = validate::run_uid(run_uid)?;
-            let count = validate::requeue_count(requeue_count)?;
-            let class = self::error_class(bytes("errorClass", error_class, error_class_length)?);
-            answer.set(runtime.call(async |session, context| {
-                fail_undispatched::fail_undispatched(session, context, uid, count, &class).await
-            })?);
-            Ok(())
+    // SAFETY: the caller lends `error_class_length` bytes at `error_class`, by the contract in the
+    // header.
+    let error_class = unsafe { bytes("errorClass", error_class, error_class_length) };
+    // SAFETY: `failed` and `error` are NULL or writable, by the contract in the header.
+    let (failed, error) = unsafe { (Out::new("failed", failed, false), ErrorOut::new(error)) };
+    answer(error, failed, || {
+        let runtime = self::runtime(runtime)?;
+        let uid = validate::run_uid(run_uid)?;
+        let count = validate::requeue_count(requeue_count)?;
+        let class = self::error_class(error_class?);
+        runtime.call(async |session, context| {
+            fail_undispatched::fail_undispatched(session, context, uid, count, &class).await
         })
-    }
+    })
 }
 
-/// Claims the waking of queued runs with a stored request that nothing woke: those that were due `older_than_seconds` before `now`, oldest
-/// first. They are marked, so that two sweeps share them and another one within that time finds none.
+/// Claims stranded runs, oldest first: queued runs with a stored request that were due
+/// `older_than_seconds` before `now` and have no wake-up left. The claim marks them: concurrent
+/// sweeps share them, and a further sweep within that time finds none.
 ///
-/// `older_than_seconds`: 0 to 4 294 967 295. `limit`: at least 1. `now`: NULL for the time of the call, or unix seconds. `wake_up`: NULL, or
-/// a JSON object as for `nrllm_recover_failure()`, the message that is written with the mark. `runs` receives a list of `{"uid", "uuid",
-/// "requeueCount", "queuedSeconds", "wokenUp"}` as JSON, freed with `nrllm_string_free()`; the caller wakes those that are not woken up.
+/// `older_than_seconds`: 0 to 4 294 967 295. `limit`: at least 1. `now`: NULL for the time of the
+/// call, or unix seconds. `wake_up`: NULL, or a JSON object as for `nrllm_recover_failure()`, the
+/// message that is written with the mark. `runs` receives a list of `{"uid", "uuid",
+/// "requeueCount", "queuedSeconds", "wokenUp"}` as JSON, freed with `nrllm_string_free()`; the
+/// caller must notify a worker of each run with `wokenUp` false.
 ///
 /// # Safety
 ///
-/// `now` is NULL or may be read, `wake_up` points to that many bytes; `runs` and `error` are places that may be written; each may be NULL.
+/// `now` is NULL or readable, `wake_up` is NULL or points to `wake_up_length` bytes; `runs` and
+/// `error` are NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrllm_stranded_runs(
     runtime: *const NrllmRuntime,
@@ -595,30 +610,33 @@ pub unsafe extern "C" fn nrllm_stranded_runs(
     runs: *mut *mut c_char,
     error: *mut *mut NrllmError,
 ) -> NrllmStatus {
-    // SAFETY: by this function's contract.
-    unsafe {
-        guard(error, || {
-            let answer = Out::text("runs", runs)?;
-            let runtime = self::runtime(runtime)?;
-            let wake_up = self::wake_up(wake_up, wake_up_length)?;
-            let request = SweepRequest::parse(older_than_seconds, limit, number(now), wake_up)?;
-            let runs = runtime.call(async |session, context| {
-                stranded_runs::stranded_runs(session, context, &request).await
-            })?;
-            answer.set_json(&runs.iter().map(QueuedView::stranded).collect::<Vec<_>>())
-        })
-    }
+    // SAFETY: `now` is NULL or readable, by the contract in the header.
+    let now = unsafe { number(now) };
+    // SAFETY: the caller lends `wake_up_length` bytes at `wake_up`, by the contract in the header.
+    let wake_up = unsafe { optional("wakeUp", wake_up, wake_up_length) };
+    // SAFETY: `runs` and `error` are NULL or writable, by the contract in the header.
+    let (runs, error) = unsafe { (Out::text("runs", runs), ErrorOut::new(error)) };
+    answer(error, runs, || {
+        let runtime = self::runtime(runtime)?;
+        let wake_up = self::wake_up(wake_up?)?;
+        let request = SweepRequest::parse(older_than_seconds, limit, now, wake_up)?;
+        let runs = runtime.call(async |session, context| {
+            stranded_runs::stranded_runs(session, context, &request).await
+        })?;
+        json(&runs.iter().map(QueuedView::stranded).collect::<Vec<_>>())
+    })
 }
 
-/// Queued runs with a stored request whose backoff is over, oldest first: for a worker without a message bus. Nothing is taken and nothing
-/// locked; the claim decides.
+/// Returns queued runs with a stored request whose backoff has passed, oldest first, for a worker
+/// without a message bus. It neither claims nor locks a run; the claim decides.
 ///
-/// `limit`: at least 1. `now`: NULL for the time of the call, or unix seconds. `runs` receives a list of `{"uid", "uuid", "requeueCount",
-/// "queuedSeconds"}` as JSON, freed with `nrllm_string_free()`.
+/// `limit`: at least 1. `now`: NULL for the time of the call, or unix seconds. `runs` receives a
+/// list of `{"uid", "uuid", "requeueCount", "queuedSeconds"}` as JSON, freed with
+/// `nrllm_string_free()`.
 ///
 /// # Safety
 ///
-/// `now` is NULL or may be read; `runs` and `error` are places that may be written; each may be NULL.
+/// `now` is NULL or readable; `runs` and `error` are NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrllm_due_runs(
     runtime: *const NrllmRuntime,
@@ -627,28 +645,30 @@ pub unsafe extern "C" fn nrllm_due_runs(
     runs: *mut *mut c_char,
     error: *mut *mut NrllmError,
 ) -> NrllmStatus {
-    // SAFETY: by this function's contract.
-    unsafe {
-        guard(error, || {
-            let answer = Out::text("runs", runs)?;
-            let runtime = self::runtime(runtime)?;
-            let limit = validate::limit(limit)?;
-            let now = number(now).map(validate::now).transpose()?;
-            let runs = runtime.call(async |session, context| {
-                due_runs::due_runs(session, context, limit, now).await
-            })?;
-            answer.set_json(&runs.iter().map(QueuedView::due).collect::<Vec<_>>())
-        })
-    }
+    // SAFETY: `now` is NULL or readable, by the contract in the header.
+    let now = unsafe { number(now) };
+    // SAFETY: `runs` and `error` are NULL or writable, by the contract in the header.
+    let (runs, error) = unsafe { (Out::text("runs", runs), ErrorOut::new(error)) };
+    answer(error, runs, || {
+        let runtime = self::runtime(runtime)?;
+        let limit = validate::limit(limit)?;
+        let now = now.map(validate::now).transpose()?;
+        let runs = runtime.call(async |session, context| {
+            due_runs::due_runs(session, context, limit, now).await
+        })?;
+        json(&runs.iter().map(QueuedView::due).collect::<Vec<_>>())
+    })
 }
 
 /// Cancels a run that has not ended; totals are kept, payloads and lease cleared.
 ///
-/// `uuid`: 1 to 36 characters of UTF-8. `cancelled` receives false when there is no such run or it has ended.
+/// `uuid`: 1 to 36 characters of UTF-8. `cancelled` receives false if there is no such run or it
+/// has ended.
 ///
 /// # Safety
 ///
-/// The texts point to that many bytes; `cancelled` and `error` are places that may be written; each may be NULL.
+/// Each text is NULL or points to as many bytes as its length says; `cancelled` and `error` are
+/// NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrllm_cancel_run(
     runtime: *const NrllmRuntime,
@@ -657,29 +677,29 @@ pub unsafe extern "C" fn nrllm_cancel_run(
     cancelled: *mut bool,
     error: *mut *mut NrllmError,
 ) -> NrllmStatus {
-    // SAFETY: by this function's contract.
-    unsafe {
-        guard(error, || {
-            let answer = Out::new("cancelled", cancelled, false)?;
-            let runtime = self::runtime(runtime)?;
-            let uuid = validate::uuid(bytes("uuid", uuid, uuid_length)?)?;
-            answer.set(runtime.call(async |session, context| {
-                cancel_run::cancel_run(session, context, uuid).await
-            })?);
-            Ok(())
-        })
-    }
+    // SAFETY: the caller lends `uuid_length` bytes at `uuid`, by the contract in the header.
+    let uuid = unsafe { bytes("uuid", uuid, uuid_length) };
+    // SAFETY: `cancelled` and `error` are NULL or writable, by the contract in the header.
+    let (cancelled, error) =
+        unsafe { (Out::new("cancelled", cancelled, false), ErrorOut::new(error)) };
+    answer(error, cancelled, || {
+        let runtime = self::runtime(runtime)?;
+        let uuid = validate::uuid(uuid?)?;
+        runtime.call(async |session, context| cancel_run::cancel_run(session, context, uuid).await)
+    })
 }
 
-/// What an operator wants to know about the run table, as JSON: `{"counts", "deadLetters", "expiredLeases", "unleasedRunning",
-/// "oldestLease", "oldestQueuedSeconds", "stranded", "clockSkewMs", "leaseKey", "server", "isolation", "binlog", "settings"}`.
+/// Returns the status of the run table for an operator, as JSON: `{"counts", "deadLetters",
+/// "expiredLeases", "unleasedRunning", "oldestLease", "oldestQueuedSeconds", "stranded",
+/// "clockSkewMs", "leaseKey", "server", "isolation", "binlog", "settings"}`.
 ///
-/// `now`: NULL for the time of the call, or the unix seconds that judge leases and waits. `since`: NULL, or the unix seconds from which
-/// on runs are counted. `status` receives the text, freed with `nrllm_string_free()`.
+/// `now`: NULL for the time of the call, or the unix seconds at which leases and waits are
+/// evaluated. `since`: NULL, or the unix seconds from which runs are counted. `status` receives the
+/// text, freed with `nrllm_string_free()`.
 ///
 /// # Safety
 ///
-/// `now` and `since` are NULL or may be read; `status` and `error` are places that may be written; each may be NULL.
+/// `now` and `since` are NULL or readable; `status` and `error` are NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrllm_status(
     runtime: *const NrllmRuntime,
@@ -688,18 +708,19 @@ pub unsafe extern "C" fn nrllm_status(
     status: *mut *mut c_char,
     error: *mut *mut NrllmError,
 ) -> NrllmStatus {
-    // SAFETY: by this function's contract.
-    unsafe {
-        guard(error, || {
-            let answer = Out::text("status", status)?;
-            let runtime = self::runtime(runtime)?;
-            let now = number(now).map(validate::now).transpose()?;
-            let since = number(since).map(validate::since).transpose()?;
-            let report = runtime.call(async |session, context| {
-                self::status::status(session, context, now, since).await
-            })?;
-            answer.set_json(&StatusView::new(&report, &runtime.key, &runtime.options))?;
-            Ok(())
-        })
-    }
+    // SAFETY: `now` is NULL or readable, by the contract in the header.
+    let now = unsafe { number(now) };
+    // SAFETY: `since` is NULL or readable, by the contract in the header.
+    let since = unsafe { number(since) };
+    // SAFETY: `status` and `error` are NULL or writable, by the contract in the header.
+    let (status, error) = unsafe { (Out::text("status", status), ErrorOut::new(error)) };
+    answer(error, status, || {
+        let runtime = self::runtime(runtime)?;
+        let now = now.map(validate::now).transpose()?;
+        let since = since.map(validate::since).transpose()?;
+        let report = runtime.call(async |session, context| {
+            self::status::status(session, context, now, since).await
+        })?;
+        json(&StatusView::new(&report, &runtime.key, &runtime.options))
+    })
 }
