@@ -3,8 +3,8 @@
 source "$NRLLM_TOP/bin/lib/php.sh"
 
 # What these are about is there with the extension alone: its entry in PHP's list of extensions, its row in phpinfo(), Reflection of its classes
-# (the bridge's are compared in bin/suites/52-ffi), and the interrupt. All others run through the FFI bridge too.
-PHPT_EXTENSION_ONLY=(extension-*.phpt interruptOnLoss-*.phpt stubs-*.phpt information-*.phpt)
+# (the bridge's are compared in bin/suites/52-ffi), the interrupt, and the comparison of results by `==`. All others run through the FFI bridge too.
+PHPT_EXTENSION_ONLY=(extension-*.phpt interruptOnLoss-*.phpt values-*.phpt stubs-*.phpt information-*.phpt)
 
 # phpt_suite [--valgrind] [--ffi LIBRARY] [--ini NAME=VALUE]... [-- TESTS...]: everything under phpt/ unless tests are named. With --ffi
 # the classes are those of php-ffi/ over that C library, and the extension is not loaded.

@@ -10,7 +10,8 @@ require_once __DIR__ . '/../autoload.php';
 // The extension declares the same class; then this file has nothing to do.
 if (!class_exists(NrLlmFailure::class, false)) {
     /**
-     * The class of a failure, from {@see NrLlmRuntime::classifyFailure()}. As a string it is {@see failureClass()}.
+     * A classified failure, from {@see NrLlmRuntime::classifyFailure()}. As a string it is {@see
+     * failureClass()}.
      *
      * Not cloneable, not serializable, not made by `new`.
      */

@@ -10,10 +10,12 @@ require_once __DIR__ . '/../autoload.php';
 // The extension declares the same class; then this file has nothing to do.
 if (!class_exists(NrLlmLease::class, false)) {
     /**
-     * A lease that a thread keeps renewing, from {@see NrLlmRuntime::keepLease()}. Released when destroyed, and at the end of the request.
+     * A kept lease, from {@see NrLlmRuntime::keepLease()}: the heartbeat thread renews it. Released
+     * when destroyed, and at the end of the request.
      *
-     * All reads are of memory and a clock: none waits for the server. Each compares the lease's deadline with the clock, so that a process that
-     * was stopped and continued never reads a stale `held`.
+     * All reads are of memory and a clock and never wait for the server. Each compares the lease's
+     * deadline with the clock, so a process that was stopped and continued never reads `held` after the
+     * deadline.
      *
      * Not cloneable, not serializable, not made by `new`.
      */

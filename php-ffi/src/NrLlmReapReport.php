@@ -10,21 +10,21 @@ require_once __DIR__ . '/../autoload.php';
 // The extension declares the same class; then this file has nothing to do.
 if (!class_exists(NrLlmReapReport::class, false)) {
     /**
-     * What a reaper's tick did, from {@see NrLlmRuntime::reap()}. `count()` is requeued + dead-lettered + skipped.
+     * The report of one {@see NrLlmRuntime::reap()}. `count()` is requeued + dead-lettered + skipped.
      *
      * Not cloneable, not serializable, not made by `new`.
      *
      * @phpstan-type ReapedRun array{
-     *     uid: int,
+     *     uid: positive-int,
      *     uuid: string,
      *     claimedBy: string,
-     *     leaseExpires: int,
-     *     requeueCount: int,
+     *     leaseExpires: positive-int,
+     *     requeueCount: int<0, max>,
      *     reason: string|null,
      *     wokenUp: bool,
      *     confirmed: bool
-     * } `claimedBy` and `leaseExpires` as the reaper found them; `requeueCount` as the row has it now (dry run: as it would have it);
-     *   `confirmed`: the reply was lost and the outcome read back
+     * } `claimedBy` and `leaseExpires` as the reaper found them; `requeueCount` as the row has it now
+     *     (dry run: as it would have it); `confirmed`: the reply was lost and the outcome was read back
      */
     final readonly class NrLlmReapReport implements Countable, JsonSerializable
     {

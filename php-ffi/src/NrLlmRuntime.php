@@ -15,20 +15,44 @@ require_once __DIR__ . '/../autoload.php';
 // The extension declares the same class; then this file has nothing to do.
 if (!class_exists(NrLlmRuntime::class, false)) {
     /**
-     * The lease protocol of nr_llm's agent runs, on the table `tx_nrllm_agentrun` of a MySQL or MariaDB server.
+     * The lease protocol of nr_llm's agent runs, on the table `tx_nrllm_agentrun` of a MySQL or MariaDB
+     * server.
      *
-     * An object is a set of settings: objects of equal settings share one connection per process, opened at the first call that needs it.
-     * Every method may be called after a fork; the child opens a connection of its own. The session is in autocommit mode and never takes
-     * part in a transaction of PHP's own connection.
+     * An object holds a set of settings. Objects with equal settings share one connection per process,
+     * which the first call opens. Every method may be called after a fork: the child opens its own
+     * connection. The session is in autocommit mode and never takes part in a transaction of PHP's own
+     * connection.
      *
-     * Times are unix seconds. With the option `clock` at `caller` (the default) they are used as given; with `database` a time is taken
-     * relative to this process's `time()` and written by the database's clock.
+     * Times are unix seconds, up to 4 294 967 295. With the option `clock` at `caller` (the default)
+     * they are used as given. With `database`, a time is taken relative to this process's `time()` and
+     * written by the database's clock.
+     *
+     * Parameters have the types of PHP's own expressions, such as `time() + 60` and `(int)
+     * $row['uid']`: their ranges are in the text and checked at run time. What methods return has its
+     * exact range.
      *
      * Not cloneable, not serializable.
      *
-     * @phpstan-type DueRun array{uid: int, uuid: string, requeueCount: int, queuedSeconds: int}
-     * @phpstan-type StrandedRun array{uid: int, uuid: string, requeueCount: int, queuedSeconds: int, wokenUp: bool}
-     * @phpstan-type WakeUp array{table: non-empty-string, queue: non-empty-string, body: non-empty-string, headers: string, placeholder: non-empty-string}
+     * @phpstan-type DueRun array{
+     *     uid: positive-int,
+     *     uuid: string,
+     *     requeueCount: int<0, max>,
+     *     queuedSeconds: int<0, max>
+     * }
+     * @phpstan-type StrandedRun array{
+     *     uid: positive-int,
+     *     uuid: string,
+     *     requeueCount: int<0, max>,
+     *     queuedSeconds: int<0, max>,
+     *     wokenUp: bool
+     * }
+     * @phpstan-type WakeUp array{
+     *     table: string,
+     *     queue: string,
+     *     body: string,
+     *     headers: string,
+     *     placeholder: string
+     * }
      * @phpstan-type ConnectionArray array{
      *     driver?: 'mysqli'|'pdo_mysql',
      *     host?: string,
@@ -46,14 +70,14 @@ if (!class_exists(NrLlmRuntime::class, false)) {
      *     ...
      * }
      * @phpstan-type Options array{
-     *     table?: non-empty-string,
+     *     table?: string,
      *     clock?: 'caller'|'database',
-     *     connectTimeoutMs?: positive-int,
-     *     queryTimeoutMs?: positive-int,
-     *     maxRequeues?: int<0, max>,
-     *     backoffBaseMs?: int<0, max>,
-     *     backoffCapMs?: int<0, max>,
-     *     jitter?: float
+     *     connectTimeoutMs?: int,
+     *     queryTimeoutMs?: int,
+     *     maxRequeues?: int,
+     *     backoffBaseMs?: int,
+     *     backoffCapMs?: int,
+     *     jitter?: float|int
      * }
      */
     final readonly class NrLlmRuntime
