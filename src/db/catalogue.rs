@@ -1,4 +1,4 @@
-//! Questions to the server's catalogue: the columns and keys of a table.
+//! Queries of the server's catalogue for the columns and keys of a table.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::config::options::TableName;
 use crate::error::{Error, Result, code};
 
 impl Session {
-    /// Returns what a table has. Asks the server once per connection, and again after the errors 1054 and 1146.
+    /// Returns the columns of a table. Queries the server once per connection, and again after the
+    /// errors 1054 and 1146.
     ///
     /// # Errors
     ///
@@ -27,8 +28,9 @@ impl Session {
         Ok(schema)
     }
 
-    /// Returns what a table has now. For operations that write or read columns which not every release has: a migration may add or
-    /// drop one while the process lives (rule 30). Costs a round trip.
+    /// Returns the columns that a table has now. For operations that write or read columns which
+    /// not every release has: a migration may add or drop one while the process lives (rule 30).
+    /// Costs a round trip.
     ///
     /// # Errors
     ///
@@ -38,7 +40,8 @@ impl Session {
         idempotent(self, async |session| session.table(table).await).await
     }
 
-    /// Checks that a column can hold a value as it is. ASCII fits into every column, so that the server is asked about others only.
+    /// Checks that a column can hold a value as it is. ASCII fits into every column, so that the
+    /// server is queried for other values only.
     ///
     /// # Errors
     ///
@@ -73,8 +76,9 @@ impl Session {
         Ok(self.table(table).await?.storable(column, value))
     }
 
-    /// Returns the error of a statement that met an unknown column (1054) in the words of the schema: all columns that the operation
-    /// needs and the table lacks. Any other error, and one of a column that is there again, stays as it is.
+    /// Returns the error of a statement that met an unknown column (1054) as a schema error that
+    /// names all columns that the operation needs and the table lacks. Any other error, and one of
+    /// a column that exists again, is returned unchanged.
     pub(crate) async fn explain(
         &mut self,
         table: &TableName,
@@ -100,7 +104,8 @@ impl Session {
         TableSchema::from_rows(table, rows)
     }
 
-    /// The catalogue shows nothing: the server's own words tell whether the table is missing or hidden.
+    /// Returns the server's own error where the catalogue shows no columns: it distinguishes a
+    /// missing table from a hidden one.
     async fn why_unreadable(&mut self, table: &TableName) -> Error {
         let sql = format!("SELECT 1 FROM {} LIMIT 0", table.quoted());
         match self.query(&sql, Params::Empty).await {
@@ -113,7 +118,8 @@ impl Session {
     }
 }
 
-/// Returns whether the table has an index that begins with (status, `lease_expires`). For the status report.
+/// Returns whether the table has an index that begins with (status, `lease_expires`). For the
+/// status report.
 pub(crate) async fn has_lease_key(session: &mut Session, table: &TableName) -> Result<bool> {
     let sql = "SELECT INDEX_NAME, GROUP_CONCAT(COLUMN_NAME ORDER BY SEQ_IN_INDEX SEPARATOR ',') FROM information_schema.STATISTICS \
                WHERE TABLE_SCHEMA = COALESCE(?, DATABASE()) AND TABLE_NAME = ? GROUP BY INDEX_NAME";

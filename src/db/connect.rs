@@ -1,4 +1,5 @@
-//! Opening a connection: the driver's options, the questions about the server, and the session's own settings.
+//! Opens a connection: the driver's options, the queries about the server, and the session's own
+//! settings.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,7 +19,8 @@ use super::statement_cache::StatementCache;
 use crate::config::connection::Endpoint;
 use crate::error::{Error, Kind, Result, code, kind_of_io, server_error};
 
-/// The longest password that a key of 2048 bits encrypts, with its padding and the NUL at the end.
+/// The longest password that a key of 2048 bits can encrypt, with its padding and the NUL at the
+/// end.
 const LONGEST_RSA: usize = 213;
 
 impl Session {
@@ -30,7 +32,7 @@ impl Session {
         let endpoint = &self.settings.endpoint;
         let outcome = bounded(rest, async {
             let mut conn = Connection::open(opts).await?;
-            // The settings before the first question, which the server's defaults could bend.
+            // The settings precede the first query, which the server's defaults could change.
             conn.query_drop(session_settings(Limits::of(self.timeouts.query, true))).await?;
             if is_in_transaction(&conn) {
                 // `init_connect` has opened it.
@@ -40,7 +42,7 @@ impl Session {
             let server = ServerCapabilities::from_variables(&variables);
             if matches!(server.binary_log, BinaryLog::Rows { full: true, may_shrink: true }) {
                 match conn.query_drop(ROW_IMAGE).await {
-                    // The statements cost more without it, and do the same.
+                    // Without it the statements cost more and have the same effect.
                     Ok(()) | Err(mysql_async::Error::Server(_)) => {}
                     Err(error) => return Err(error),
                 }
@@ -80,8 +82,8 @@ impl Session {
         })
     }
 
-    /// Returns whether the password is longer than the server's RSA key encrypts, which is how it travels over TCP without TLS where the
-    /// server has not seen it yet.
+    /// Returns whether the password is longer than the server's RSA key can encrypt. The password
+    /// is sent encrypted by that key over TCP without TLS, where the server has not cached it yet.
     fn password_is_too_long(&self) -> bool {
         matches!(self.settings.endpoint, Endpoint::Tcp { .. })
             && self.settings.tls.is_none()
@@ -97,7 +99,8 @@ impl Session {
             .prefer_socket(false)
             .tcp_nodelay(true)
             .tcp_keepalive(Some(Duration::from_secs(60)))
-            // Without it the driver asks at every connect; statements and rows are small here.
+            // Without it the driver queries the server at every connect; statements and rows are
+            // small here.
             .max_allowed_packet(Some(16 * 1024 * 1024))
             .wait_timeout(Some(28_800))
             // `StatementCache` keeps them.
@@ -186,7 +189,7 @@ fn connect_error(endpoint: &Endpoint, error: mysql_async::Error) -> Error {
     }
 }
 
-/// Returns what to do about a certificate that is refused, by the words of the TLS library.
+/// Returns the remedy for a refused certificate, chosen by the message of the TLS library.
 fn remedy_of_tls(words: &str) -> &'static str {
     const REMEDIES: [(&str, &str); 5] = [
         (
@@ -213,7 +216,7 @@ fn remedy_of_tls(words: &str) -> &'static str {
     REMEDIES.iter().find(|(part, _)| words.contains(part)).map_or("", |(_, remedy)| remedy)
 }
 
-/// Returns what to do about an operating system's error.
+/// Returns the remedy for an operating system's error.
 fn remedy_of_io(error: &std::io::Error) -> &'static str {
     match kind_of_io(error) {
         Kind::Resource => "; raise the process's limit of open files, or find what keeps them open",

@@ -1,4 +1,5 @@
-//! The driver's connection, which is closed when it is dropped: before the call that drops it returns, and in every process.
+//! The driver's connection, which is closed when it is dropped: before the call that drops it
+//! returns, and in every process.
 
 use std::future::{Future, poll_fn};
 use std::mem::ManuallyDrop;
@@ -15,10 +16,11 @@ use tokio::time::timeout;
 
 use super::socket::{self, OwnSocket};
 
-/// Maximum time for the driver's own clean-up after an attempt to connect that the server has refused.
+/// Maximum time for the driver's own clean-up after an attempt to connect that the server has
+/// refused.
 const CLEAN_UP: Duration = Duration::from_millis(50);
 
-/// An open connection. Dropping it ends it at once, also in the middle of a reply.
+/// An open connection. Dropping it closes the connection at once, also in the middle of a reply.
 pub(super) struct Connection {
     /// Dropped in `drop()`, or taken in `close()`.
     conn: ManuallyDrop<Conn>,
@@ -27,7 +29,8 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Opens a connection. Dropped before its end, or failed, it leaves nothing open.
+    /// Opens a connection. An attempt that fails, or is dropped before its end, leaves no socket
+    /// open.
     pub(super) async fn open(options: OptsBuilder) -> mysql_async::Result<Self> {
         let mut attempt = Attempt { work: ManuallyDrop::new(Conn::new(options)), succeeded: false };
         match caught(&mut *attempt.work).await.unwrap_or_else(|Panicked| Err(tripped())) {
@@ -47,19 +50,20 @@ impl Connection {
         }
     }
 
-    /// The number of its socket's descriptor, where the system tells it.
+    /// Returns the number of its socket's descriptor, where the system provides it.
     pub(super) fn descriptor(&self) -> Option<std::os::fd::RawFd> {
         self.socket.as_ref().map(OwnSocket::fd)
     }
 
-    /// Closes the connection with a word to the server, which takes `limit` at most.
+    /// Closes the connection with the protocol's quit packet, which takes at most `limit`.
     pub(super) async fn close(mut self, limit: Duration) {
         if !self.is_ours() {
             return;
         }
         let copy = self.socket.as_ref().and_then(OwnSocket::duplicate);
         self.socket = None;
-        // SAFETY: `conn` is initialised, and `self` is forgotten before it could be dropped or used again.
+        // SAFETY: `conn` is initialised, and `self` is forgotten before it could be dropped or used
+        // again.
         let conn = unsafe { ManuallyDrop::take(&mut self.conn) };
         std::mem::forget(self);
         let _ = timeout(limit, conn.disconnect()).await;
@@ -68,8 +72,9 @@ impl Connection {
         }
     }
 
-    /// Returns whether this process has opened it. A forked child leaves what it inherited as it is: dropping the parent's
-    /// connection would deregister it from an epoll instance that both share.
+    /// Returns whether this process has opened the connection. A forked child leaves an inherited
+    /// connection unchanged: dropping the parent's connection would deregister it from an epoll
+    /// instance that both share.
     fn is_ours(&self) -> bool {
         self.process == std::process::id() && self.socket.as_ref().is_none_or(OwnSocket::is_ours)
     }
@@ -105,7 +110,7 @@ impl DerefMut for Connection {
 /// The driver panicked.
 struct Panicked;
 
-/// Runs work of the driver; a panic in it is an answer.
+/// Runs work of the driver and returns a panic in it as an error.
 async fn caught<T>(mut work: impl Future<Output = T> + Unpin) -> Result<T, Panicked> {
     poll_fn(|context| {
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut work).poll(context)));
@@ -114,15 +119,16 @@ async fn caught<T>(mut work: impl Future<Output = T> + Unpin) -> Result<T, Panic
     .await
 }
 
-/// The error for a panic of the driver.
+/// Returns the error for a panic of the driver.
 fn tripped() -> mysql_async::Error {
     mysql_async::Error::Other(TRIPPED.into())
 }
 
-/// Says that the driver panicked while it connected: over a reply that it cannot read, or a password that it cannot encrypt.
+/// The message for a panic of the driver while it connected, over a reply that it cannot read or a
+/// password that it cannot encrypt.
 pub(super) const TRIPPED: &str = "the driver cannot read what answers there";
 
-/// An attempt to connect. Dropped before its end, it leaves nothing open.
+/// An attempt to connect. Dropped before its end, it leaves no socket open.
 struct Attempt<T> {
     work: ManuallyDrop<T>,
     succeeded: bool,
@@ -138,8 +144,9 @@ impl<T> Drop for Attempt<T> {
     }
 }
 
-/// Drops a connection where the driver cannot put its clean-up off. In a runtime the driver spawns a task that may never run, or wait
-/// without limit for the rest of a reply; on a runtime that has ended, a spawned task is dropped at once, and the socket with it.
+/// Drops a connection where the driver cannot defer its clean-up. In a runtime the driver spawns a
+/// task that may never run, or wait without limit for the rest of a reply; on a runtime that has
+/// ended, a spawned task is dropped at once, and the socket with it.
 fn without_spawning<T>(drop: impl FnOnce() -> T) -> T {
     let Ok(ended) = Builder::new_current_thread().build() else {
         return drop();
@@ -150,7 +157,8 @@ fn without_spawning<T>(drop: impl FnOnce() -> T) -> T {
     drop()
 }
 
-/// Lets the driver's own clean-up come to its end: where an attempt to connect fails, the driver drops the connection itself.
+/// Waits for the driver's own clean-up: where an attempt to connect fails, the driver drops the
+/// connection itself.
 async fn clean_up() {
     let tasks = Handle::current().metrics();
     let done = async {

@@ -1,7 +1,8 @@
 //! The time limit of a connection's statements.
 //!
-//! A timer per statement would be set and cancelled for every heartbeat, and would hardly ever fire. One timer stays set instead: a
-//! statement that ends in time leaves it as it is, and a timer that fires before the limit of the current statement is set again.
+//! A timer per statement would be set and cancelled for every heartbeat, and would almost never
+//! fire. One timer stays set instead: a statement that ends in time leaves it as it is, and a timer
+//! that fires before the limit of the current statement is set again.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -19,12 +20,13 @@ pub(crate) struct StatementDeadline {
 }
 
 impl StatementDeadline {
-    /// A timer on the runtime that runs this.
+    /// Creates a timer on the current runtime.
     pub(crate) fn new() -> Self {
         Self { timer: Box::pin(sleep_until(Instant::now())) }
     }
 
-    /// Waits for the work, for `limit` at most, and where a socket is given on that. `None`: the time is up.
+    /// Waits for the work for at most `limit`, on the socket where one is given. Returns `None`
+    /// after the limit.
     pub(crate) async fn bounded<T>(
         &mut self,
         limit: Duration,
@@ -36,19 +38,21 @@ impl StatementDeadline {
         if timer.deadline() > deadline {
             timer.as_mut().reset(deadline);
         }
-        // A connection's runtime has nothing else to do. Without this, work that has done much would be made to pause although it could go
-        // on, and a pause before a request is sent must not be taken for waiting for its reply.
+        // A connection's runtime has no other work. Without this, long work would be made to pause
+        // although it could continue, and a pause before a request is sent must not be mistaken for
+        // waiting for its reply.
         let mut work = pin!(unconstrained(work));
         let mut again = pin!(yield_now());
         poll_fn(|context| {
             if let Poll::Ready(done) = work.as_mut().poll(context) {
                 return Poll::Ready(Some(done));
             }
-            // Once: what is still missing after the first bytes of a reply is waited for in the runtime.
+            // This happens once: the rest of a reply, after its first bytes, is awaited in the
+            // runtime.
             if let Some(socket) = socket.take()
                 && socket.wait(limit)
             {
-                // The runtime looks at its sockets without waiting, and comes back.
+                // The runtime polls its sockets without waiting, and returns.
                 let _ = again.as_mut().poll(context);
                 return Poll::Pending;
             }
@@ -78,7 +82,7 @@ mod tests {
         run(async {
             let mut alarm = StatementDeadline::new();
             for (before, limit) in [(1, 40), (40, 1), (3_600_000, 20), (20, 20)] {
-                // Ends at once, and leaves the timer where it is.
+                // This ends at once, and leaves the timer set as it is.
                 assert_eq!(
                     alarm.bounded(Duration::from_millis(before), None, pin!(ready(7))).await,
                     Some(7)
@@ -87,7 +91,7 @@ mod tests {
                 let started = Instant::now();
                 assert_eq!(alarm.bounded(limit, None, pin!(pending::<()>())).await, None);
                 assert!(started.elapsed() >= limit);
-                // A timer that was left on an hour away would hang the test here.
+                // A timer left set to an hour from now would hang the test here.
             }
         });
     }

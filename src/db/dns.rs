@@ -1,7 +1,9 @@
-//! Host names to addresses, on threads of their own, so that a silent name server costs an attempt to connect its own limit at most.
+//! Resolves host names to addresses on separate threads, so that a name server that does not answer
+//! delays an attempt to connect by at most its own limit.
 //!
-//! A lookup cannot be given up: its thread ends when the system's resolver does, which takes half a minute and more where no name server
-//! answers. So there is one lookup per name at a time, and callers that ask meanwhile wait for it.
+//! A lookup cannot be cancelled: its thread ends when the system's resolver returns, which takes
+//! half a minute and more where no name server answers. So there is one lookup per name at a time,
+//! and callers that request the same name meanwhile wait for it.
 
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -12,7 +14,7 @@ use tokio::sync::oneshot::{self, Receiver, Sender};
 
 use crate::error::{Error, Result};
 
-/// How a thread is started: the process masks its signals there.
+/// Starts a thread; the process masks the signals of the thread there.
 pub type ThreadStart = fn(Box<dyn FnOnce() + Send>) -> io::Result<()>;
 
 /// Starts a plain thread.
@@ -24,32 +26,32 @@ pub fn plain_thread(body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
     std::thread::Builder::new().spawn(body).map(drop)
 }
 
-/// What the system's resolver says about a name; its error as text.
+/// The result of the system's resolver for a name; its error as text.
 type Found = Result<Vec<IpAddr>, String>;
 
-/// The lookups of one process. A forked child must not use that of its parent: it needs one of its own.
+/// The lookups of one process. A forked child must not use its parent's resolver: it needs its own.
 pub struct Resolver {
     thread_start: ThreadStart,
     lookup: fn(&str) -> io::Result<Vec<IpAddr>>,
     running: Mutex<Lookups>,
 }
 
-/// The lookups that are on their way.
+/// The lookups in progress.
 #[derive(Default)]
 struct Lookups {
     all: Vec<Lookup>,
-    /// How many were ever begun.
+    /// The number of lookups started so far.
     count: u64,
 }
 
-/// A lookup on its way, and who waits for it.
+/// A lookup in progress, and the callers that wait for it.
 struct Lookup {
     number: u64,
     host: String,
     waiting: Vec<Sender<Found>>,
 }
 
-/// Takes a lookup off the list, however its thread ends.
+/// Removes a lookup from the list, however its thread ends.
 struct Running {
     resolver: Arc<Resolver>,
     number: u64,
@@ -70,7 +72,8 @@ impl Drop for Running {
 }
 
 impl Resolver {
-    /// A resolver that starts its threads through `thread_start`. It starts none before a name is asked for.
+    /// Creates a resolver that starts its threads through `thread_start`, the first one with the
+    /// first lookup.
     #[must_use]
     pub fn new(thread_start: ThreadStart) -> Arc<Self> {
         Self::with_lookup(thread_start, |host| {
@@ -86,11 +89,11 @@ impl Resolver {
     }
 
     fn running(&self) -> MutexGuard<'_, Lookups> {
-        // Nothing that can panic leaves the list half written.
+        // No code under the lock can panic and leave the list half written.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The addresses of a host, waited for no longer than `limit`.
+    /// Returns the addresses of a host after at most `limit`.
     pub(crate) async fn resolve(
         self: &Arc<Self>,
         host: &str,
@@ -114,12 +117,12 @@ impl Resolver {
         }
     }
 
-    /// Waits for the lookup of a host that is on its way, or starts one.
+    /// Joins the lookup of a host that is in progress, or starts one.
     fn ask(self: &Arc<Self>, host: &str) -> io::Result<Receiver<Found>> {
         let (sender, receiver) = oneshot::channel();
         let mut running = self.running();
         if let Some(lookup) = running.all.iter_mut().find(|lookup| lookup.host == host) {
-            // Without those who have given up.
+            // Callers that have timed out are removed.
             lookup.waiting.retain(|waiting| !waiting.is_closed());
             lookup.waiting.push(sender);
             return Ok(receiver);
@@ -128,7 +131,7 @@ impl Resolver {
         running.count += 1;
         running.all.push(Lookup { number, host: host.to_owned(), waiting: vec![sender] });
         drop(running);
-        // Also where no thread is started this comes to its end.
+        // `Running` is also dropped where no thread could be started.
         let this = Running { resolver: Arc::clone(self), number };
         let host = host.to_owned();
         (self.thread_start)(Box::new(move || {
@@ -151,7 +154,7 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(5);
     const LONG: Duration = Duration::from_secs(60);
 
-    /// A name server that is silent until it is opened.
+    /// A name server that does not answer until it is opened.
     struct Silence {
         open: Mutex<bool>,
         opened: Condvar,
@@ -194,15 +197,15 @@ mod tests {
                 [1],
                 "one lookup, and no waiter in its list has given up but the last"
             );
-            // Another name is another question.
+            // Another name starts another lookup.
             assert!(resolver.resolve("db2.example", SHORT).await.is_err());
             assert_eq!(list(&resolver).len(), 2);
-            // Who waits gets the answer of the lookup that was on its way.
+            // A waiting caller gets the result of the lookup in progress.
             let answer = resolver.ask("db.example").unwrap();
             SILENCE.open();
             assert_eq!(answer.await.unwrap().unwrap(), [IpAddr::from([192, 0, 2, 1])]);
             assert_eq!(resolver.running().count, 2);
-            // The next one asks anew.
+            // The next caller starts a new lookup.
             assert!(resolver.resolve("db.example", LONG).await.is_ok());
             assert_eq!(resolver.running().count, 3);
         });

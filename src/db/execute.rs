@@ -1,4 +1,4 @@
-//! Statements and their replies: the only code that sends one after the connection is set up.
+//! Statements and their replies. No other code sends a statement after the connection is set up.
 
 use std::future::Future;
 use std::pin::pin;
@@ -14,7 +14,8 @@ use super::statement_cache::StatementCache;
 use crate::error::{Error, Fate, Result, code, server_error};
 
 impl Session {
-    /// Runs a statement that returns no rows. Outside a transaction, one that meets a deadlock is tried again (rule 9).
+    /// Runs a statement that returns no rows. Outside a transaction, one that meets a deadlock is
+    /// retried (rule 9).
     ///
     /// # Errors
     ///
@@ -23,8 +24,8 @@ impl Session {
         self.execute_with(sql, || params.clone()).await
     }
 
-    /// As [`Session::execute`], with parameters that are made anew for every attempt instead of copied for a second one that hardly ever
-    /// comes.
+    /// Runs a statement as [`Session::execute`] does, with parameters that are created for each
+    /// attempt instead of copied for a second attempt, which is rare.
     pub(crate) async fn execute_with(
         &mut self,
         sql: &str,
@@ -45,7 +46,8 @@ impl Session {
         let Live { conn, alarm, socket, statements, limits, .. } = self.live().await?;
         let socket = socket.and_then(|socket| socket.for_statement(size(sql, &params)));
         let work = async {
-            // Prepared first, so that between `before` and the reply there is one OK packet: that of this execution.
+            // Prepared first, so that between `before` and the reply there is one OK packet: that
+            // of this execution.
             match params {
                 Params::Empty => {
                     let before = HeldReply::of(conn);
@@ -61,7 +63,7 @@ impl Session {
             }
         };
         let done = {
-            // In its place: a future that is moved is copied.
+            // Polled in place: moving a future copies it.
             let work = pin!(work);
             alarm.bounded(limits.client, socket.filter(|_| !watched), work).await
         };
@@ -76,7 +78,8 @@ impl Session {
         }
     }
 
-    /// Runs a statement and collects its rows. Outside a transaction, one that meets a deadlock is tried again (rule 9).
+    /// Runs a statement and collects its rows. Outside a transaction, one that meets a deadlock is
+    /// retried (rule 9).
     ///
     /// # Errors
     ///
@@ -106,19 +109,20 @@ impl Session {
             }
         };
         let done = {
-            // In its place: a future that is moved is copied.
+            // Polled in place: moving a future copies it.
             let work = pin!(work);
             alarm.bounded(limits.client, socket.filter(|_| !watched), work).await
         };
         match outcome(done) {
             Ok(Some(rows)) => Ok(rows),
-            // Without this, no rows would be read as "there is no such run".
+            // Without this check, a reply without rows would be read as "there is no such run".
             Ok(None) => Err(self.failed(Failure::Driver(unreadable()))),
             Err(failure) => Err(self.failed(failure)),
         }
     }
 
-    /// Turns a failure into an error and decides about the connection.
+    /// Converts a failure into an error, and discards the connection where it must not be used
+    /// again.
     fn failed(&mut self, failure: Failure) -> Error {
         match failure {
             Failure::TimedOut => {
@@ -159,7 +163,8 @@ pub(super) enum Failure {
     Driver(mysql_async::Error),
 }
 
-/// The driver's error in words. It announces an error of the operating system by the same words twice.
+/// Returns the message of the driver's error. The driver repeats the message of an error of the
+/// operating system, which is removed here.
 pub(super) fn words(error: &mysql_async::Error) -> String {
     match error {
         mysql_async::Error::Io(mysql_async::IoError::Io(error)) => error.to_string(),
@@ -168,7 +173,7 @@ pub(super) fn words(error: &mysql_async::Error) -> String {
     }
 }
 
-/// About how many bytes a statement is on the wire.
+/// Returns the approximate size of a statement on the wire, in bytes.
 fn size(sql: &str, params: &Params) -> usize {
     let values = match params {
         Params::Positional(values) => values.as_slice(),
@@ -178,7 +183,7 @@ fn size(sql: &str, params: &Params) -> usize {
     values.iter().fold(sql.len() + 64, |sum, value| sum + bytes(value))
 }
 
-/// The prepared statement of a text, prepared if it is not kept.
+/// Returns the prepared statement of a text, and prepares it if it is not cached.
 async fn prepared(
     conn: &mut Conn,
     statements: &mut StatementCache,
@@ -194,7 +199,7 @@ async fn prepared(
     Ok(statement)
 }
 
-/// The rows of a result; `None` when the reply is no result at all.
+/// Returns the rows of a result; `None` when the reply is not a result set.
 async fn rows_of<P: Protocol>(
     result: QueryResult<'_, '_, P>,
 ) -> mysql_async::Result<Option<Vec<Row>>> {
@@ -212,7 +217,7 @@ pub(super) async fn bounded<T>(
     outcome(tokio::time::timeout(limit, work).await.ok())
 }
 
-/// What became of work whose time was bounded; `None`: the time was up.
+/// Converts the outcome of work with a time limit; `None` stands for a time-out.
 fn outcome<T>(ended: Option<mysql_async::Result<T>>) -> Result<T, Failure> {
     match ended {
         Some(Ok(value)) => Ok(value),

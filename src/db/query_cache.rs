@@ -1,5 +1,5 @@
-//! The text of the statement of a hot operation, worked out at its first call on a connection. A heartbeat is then the binding of its
-//! values and one round trip.
+//! The text of the statement of a hot operation, built at its first call on a connection. A
+//! heartbeat is then the binding of its values and one round trip.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl QueryCache {
             .map(|(.., query)| Arc::clone(query))
     }
 
-    /// Keeps the query of an operation.
+    /// Stores the query of an operation.
     pub(crate) fn keep(
         &mut self,
         operation: &'static str,
@@ -34,7 +34,7 @@ impl QueryCache {
         self.0.push((operation, table.clone(), clock, Arc::clone(query)));
     }
 
-    /// Forgets all queries: a table changed.
+    /// Discards all queries after a table has changed.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }

@@ -1,12 +1,13 @@
-//! What a reply tells: the number of matched rows, and whether it belongs to the statement that was sent.
+//! Reads from a reply the number of matched rows, and whether the reply belongs to the statement
+//! that was sent.
 
 use mysql_async::{Conn, DriverError};
 
 /// The reply to a statement that writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reply {
-    /// How many rows matched, where the reply's text says so. Never the affected-rows count, which servers and proxies
-    /// count in two ways.
+    /// The number of matched rows, where the reply's text contains it. Never the affected-rows
+    /// count, which servers and proxies count in two ways.
     pub matched: Option<u64>,
     /// The first id that an insert was given by the server; 0 where there is none.
     pub insert_id: u64,
@@ -22,10 +23,12 @@ impl Reply {
     }
 }
 
-/// Identifies the OK packet that the driver holds, to tell the reply to a statement from that to an earlier one.
+/// Identifies the OK packet that the driver holds, to distinguish the reply to a statement from the
+/// reply to an earlier one.
 ///
-/// The driver ignores an OK packet that it cannot parse and keeps the one before, and it counts no packets. The address of the
-/// packet's text identifies it: the driver allocates the text of a new packet before it frees the old one.
+/// The driver ignores an OK packet that it cannot parse and keeps the one before, and it counts no
+/// packets. The address of the packet's text identifies it: the driver allocates the text of a new
+/// packet before it frees the old one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HeldReply(usize);
 
@@ -41,7 +44,8 @@ impl HeldReply {
     }
 }
 
-/// The error for a reply that does not belong to the statement that was sent. The driver does not report it.
+/// Returns the error for a reply that does not belong to the statement that was sent. The driver
+/// does not report it.
 pub(super) fn unreadable() -> mysql_async::Error {
     mysql_async::Error::Driver(DriverError::UnexpectedPacket { payload: Vec::new() })
 }
@@ -51,7 +55,8 @@ fn text(conn: &Conn) -> Option<&[u8]> {
     conn.last_ok_packet().and_then(|ok| ok.info_ref()).filter(|text| !text.is_empty())
 }
 
-/// The first integer of the reply's text: the number of matched rows. The words around it are localised.
+/// Returns the first integer of the reply's text, which is the number of matched rows. The words
+/// around it are localised.
 fn first_integer(info: &[u8]) -> Option<u64> {
     let start = info.iter().position(u8::is_ascii_digit)?;
     let digits = info.get(start..)?;

@@ -1,4 +1,4 @@
-//! Reading the columns of a result row, whatever protocol it came by.
+//! Reads the columns of a result row of either protocol.
 
 use mysql_async::{FromValueError, Row, from_value_opt, prelude::FromValue};
 
@@ -13,43 +13,43 @@ fn take<T: FromValue>(row: &mut Row, index: usize) -> Result<T> {
     })
 }
 
-/// An unsigned integer.
+/// Reads an unsigned integer.
 pub(crate) fn unsigned(row: &mut Row, index: usize) -> Result<u64> {
     take(row, index)
 }
 
-/// A signed integer.
+/// Reads a signed integer.
 pub(crate) fn signed(row: &mut Row, index: usize) -> Result<i64> {
     take(row, index)
 }
 
-/// A signed integer or NULL.
+/// Reads a signed integer or NULL.
 pub(crate) fn optional_signed(row: &mut Row, index: usize) -> Result<Option<i64>> {
     take(row, index)
 }
 
-/// A count of an unsigned 32-bit column.
+/// Reads a count of an unsigned 32-bit column.
 pub(crate) fn count(row: &mut Row, index: usize) -> Result<u32> {
     take(row, index)
 }
 
-/// An expression that is true or false; NULL is false.
+/// Reads a boolean expression; NULL is false.
 pub(crate) fn flag(row: &mut Row, index: usize) -> Result<bool> {
     Ok(take::<Option<i64>>(row, index)?.is_some_and(|value| value != 0))
 }
 
-/// Bytes; NULL is empty.
+/// Reads bytes; NULL is empty.
 pub(crate) fn bytes(row: &mut Row, index: usize) -> Result<Vec<u8>> {
     Ok(take::<Option<Vec<u8>>>(row, index)?.unwrap_or_default())
 }
 
-/// Text or NULL; bytes that are not UTF-8 are replaced.
+/// Reads text or NULL; bytes that are not UTF-8 are replaced.
 pub(crate) fn optional_text(row: &mut Row, index: usize) -> Result<Option<String>> {
     Ok(take::<Option<Vec<u8>>>(row, index)?
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// Text; NULL is empty.
+/// Reads text; NULL is empty.
 pub(crate) fn text(row: &mut Row, index: usize) -> Result<String> {
     Ok(optional_text(row, index)?.unwrap_or_default())
 }

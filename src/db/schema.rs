@@ -1,4 +1,5 @@
-//! What a table has, as plain data: releases of nr_llm and sites differ in columns and character sets.
+//! The columns of a table, as plain data: releases of nr_llm and sites differ in columns and
+//! character sets.
 
 use mysql_async::Row;
 
@@ -7,7 +8,7 @@ use crate::config::options::TableName;
 use crate::domain::validate::ArgumentError;
 use crate::error::{Error, Result};
 
-/// A column, as far as the product cares.
+/// The properties of a column that the product uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Column {
     name: String,
@@ -40,12 +41,14 @@ impl Charset {
         }
     }
 
-    /// Returns whether a column of this character set can hold the character. For other sets only ASCII is sure to fit.
+    /// Returns whether a column of this character set can hold the character. For other sets only
+    /// ASCII is sure to fit.
     fn holds(self, c: char) -> bool {
         match self {
             Self::Unicode | Self::Binary => true,
             Self::BasicPlane => (c as u32) <= 0xFFFF,
-            // The servers' latin1 is cp1252 with the five unassigned bytes kept as control characters.
+            // The servers' latin1 is cp1252 with the five unassigned bytes kept as control
+            // characters.
             Self::Latin1 => c.is_ascii() || cp1252(c),
             Self::Ascii | Self::Other => c.is_ascii(),
         }
@@ -67,13 +70,14 @@ pub struct TableSchema {
 }
 
 impl TableSchema {
-    /// The schema of a table, from the rows of the catalogue: name and character set of each column.
+    /// Returns the schema of a table from the rows of the catalogue, the name and character set of
+    /// each column.
     pub(super) fn from_rows(table: &TableName, rows: Vec<Row>) -> Result<Self> {
         let columns = rows.into_iter().map(column).collect::<Result<_>>()?;
         Ok(Self { table: table.quoted().to_owned(), columns })
     }
 
-    /// Returns whether there is such a column.
+    /// Returns whether the table has a column of this name.
     #[must_use]
     pub fn has(&self, column: &str) -> bool {
         self.find(column).is_some()
@@ -89,7 +93,7 @@ impl TableSchema {
         columns.iter().copied().filter(|column| !self.has(column)).collect()
     }
 
-    /// Checks that all these columns are there.
+    /// Checks that the table has all these columns.
     ///
     /// # Errors
     ///
@@ -133,7 +137,7 @@ impl TableSchema {
         }
     }
 
-    /// The value with every character that the column cannot hold replaced by `?`.
+    /// Returns the value with every character that the column cannot hold replaced by `?`.
     #[must_use]
     pub fn storable(&self, column: &str, value: &str) -> String {
         match self.find(column).and_then(|column| column.charset) {

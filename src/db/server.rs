@@ -1,8 +1,8 @@
-//! What the server can do, asked once per connection.
+//! The capabilities of the server, queried once per connection.
 
 use std::time::Duration;
 
-/// What the session learns about the server when it is set up.
+/// The capabilities that a new session reads from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerCapabilities {
     /// The version as the server reports it.
@@ -22,7 +22,7 @@ pub struct ServerCapabilities {
 /// What the server writes to its binary log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BinaryLog {
-    /// Nothing: there is none.
+    /// The server keeps no binary log.
     Off,
     /// Statements, or statements where that is safe (`binlog_format` STATEMENT and MIXED).
     Statements,
@@ -35,19 +35,19 @@ pub enum BinaryLog {
     },
 }
 
-/// How a row that another transaction holds is passed over.
+/// How a row that another transaction has locked is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Locking {
     /// `SKIP LOCKED`: `MariaDB` 10.6, `MySQL` 8.0.
     SkipLocked,
     /// `NOWAIT`: `MariaDB` 10.3. A chunk that meets a locked row is refused as a whole.
     NoWait,
-    /// Neither: the lock is waited for, at most `innodb_lock_wait_timeout`.
+    /// Neither: the statement waits for the lock for at most `innodb_lock_wait_timeout`.
     Wait,
 }
 
 impl Locking {
-    /// The clause behind `SELECT … FOR UPDATE`.
+    /// Returns the clause after `SELECT … FOR UPDATE`.
     #[must_use]
     pub const fn clause(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ impl Locking {
         }
     }
 
-    /// What to try after the server did not understand this one (error 1064).
+    /// Returns the way to try after the server has refused the syntax of this one (error 1064).
     #[must_use]
     pub const fn fallback(self) -> Option<Self> {
         match self {
@@ -69,14 +69,15 @@ impl Locking {
 }
 
 impl ServerCapabilities {
-    /// The question: variables, and one that is only shown to accounts that may change how rows are logged.
+    /// The query of the variables, and of one that is only shown to accounts that may change how
+    /// rows are logged.
     pub(super) const QUESTION: &str = "SHOW VARIABLES WHERE Variable_name IN ('version', 'log_bin', 'binlog_format', 'binlog_row_image', \
         'tx_isolation', 'transaction_isolation', 'wsrep_on', 'max_statement_time') OR Variable_name = 'version_comment' AND EXISTS (SELECT 1 \
         FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE IN ('SUPER', 'BINLOG ADMIN', 'SESSION_VARIABLES_ADMIN', \
         'SYSTEM_VARIABLES_ADMIN') AND GRANTEE = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), ''''))";
 
-    /// Reads the answer to the question, as far as the server has these variables. What the server has decides, and what it is
-    /// called only where that does not tell.
+    /// Reads the reply to the query, as far as the server has these variables. The variables decide
+    /// about the kind of server; its name decides only where they do not.
     #[must_use]
     pub fn from_variables(variables: &[(String, String)]) -> Self {
         let get = |name: &str| {
@@ -91,7 +92,8 @@ impl ServerCapabilities {
         let mariadb = says_mariadb || get("max_statement_time").is_some();
         let number = parse_version(&version);
         let locking = if mariadb && !says_mariadb {
-            // The version is not MariaDB's own: the server refuses the clause if it does not know it.
+            // The version is not MariaDB's own: the server refuses the clause if it does not know
+            // it.
             Locking::SkipLocked
         } else if mariadb {
             if number >= (10, 6, 0) {
@@ -136,7 +138,8 @@ impl ServerCapabilities {
         500
     }
 
-    /// The limits of a session on this server, for a statement that the client waits `query` for.
+    /// Returns the limits of a session on this server, for a statement that the client waits
+    /// `query` for.
     #[must_use]
     pub fn limits(&self, query: Duration) -> Limits {
         Limits::of(query, self.mariadb)
@@ -144,12 +147,13 @@ impl ServerCapabilities {
 }
 
 impl Limits {
-    /// The server's own limits for a statement that the client waits `query` for, and how long the client waits in the end. Where the
-    /// server bounds every statement, the client waits no longer than that.
+    /// Returns the server's own limits for a statement that the client waits `query` for, and how
+    /// long the client waits in the end. Where the server bounds every statement, the client waits
+    /// no longer than that.
     #[must_use]
     pub fn of(query: Duration, every_statement: bool) -> Self {
         let query_ms = u64::try_from(query.as_millis()).unwrap_or(u64::MAX).max(1);
-        // The server gives up first: a tenth earlier, a second at most.
+        // The server times out first, earlier by a tenth of the limit and at most a second.
         let margin_ms = (query_ms / 10).clamp(1, 1_000);
         let statement_ms = query_ms.saturating_sub(margin_ms).max(1);
         // A lock wait is bounded in whole seconds, one at least.
@@ -176,7 +180,8 @@ pub struct Limits {
     pub client: Duration,
 }
 
-/// The first three numbers of a version; the prefix `5.5.5-` of a `MariaDB` that speaks to old clients is passed over.
+/// Returns the first three numbers of a version, without the prefix `5.5.5-` that `MariaDB` adds
+/// for old clients.
 fn parse_version(version: &str) -> (u32, u32, u32) {
     let version = version.strip_prefix("5.5.5-").unwrap_or(version);
     let mut numbers =

@@ -1,8 +1,10 @@
-//! One session with the server: its settings, its connection, and what is known of that connection's server and tables.
+//! One session with the server: its settings, its connection, and what is cached about that
+//! connection's server and tables.
 //!
-//! Every statement of the product goes through [`Session::execute`] or [`Session::query`], which bound it in time and decide
-//! whether the connection may be used again. A connection whose statement timed out is never used again: its late reply would
-//! be taken for the reply to the next statement.
+//! Every statement of the product goes through [`Session::execute`] or [`Session::query`], which
+//! bound it in time and decide whether the connection may be used again. A connection whose
+//! statement timed out is never used again: its late reply would be read as the reply to the next
+//! statement.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +21,13 @@ use crate::config::connection::ConnectionSettings;
 use crate::config::options::{TableName, Timeouts};
 use crate::error::{Error, Result};
 
-/// One connection at most, opened when it is first needed, with the settings to open it again.
+/// A session has at most one connection, opened when it is first needed, and the settings to open
+/// it again.
 pub struct Session {
     pub(super) settings: Arc<ConnectionSettings>,
     pub(super) timeouts: Timeouts,
     pub(super) resolver: Arc<Resolver>,
-    /// Whether its runtime does nothing else.
+    /// Whether its runtime has no other work.
     pub(super) alone: bool,
     /// Whether something else is awaited beside a statement, so that it must not block the thread.
     pub(super) watched: bool,
@@ -33,7 +36,7 @@ pub struct Session {
     pub(super) generation: u64,
 }
 
-/// An open connection and what is known about its server.
+/// An open connection and what is cached about its server.
 pub(super) struct Live {
     pub(super) conn: Connection,
     pub(super) alarm: StatementDeadline,
@@ -44,16 +47,17 @@ pub(super) struct Live {
     pub(super) tables: Vec<(TableName, Arc<TableSchema>)>,
     pub(super) queries: QueryCache,
     pub(super) statements: StatementCache,
-    /// Pairs of run and message tables that were found fit for one transaction.
+    /// Pairs of run and message tables that were verified to support one transaction.
     pub(super) outboxes: Vec<(TableName, TableName)>,
     /// Whether a transaction is open.
     pub(super) in_transaction: bool,
-    /// Whether its reads wait until the node has applied what others of the cluster have committed.
+    /// Whether its reads wait until the node has applied what other nodes of the cluster have
+    /// committed.
     pub(super) awaits_the_cluster: bool,
 }
 
 impl Session {
-    /// A session that connects when it is first used.
+    /// Creates a session that connects when it is first used.
     #[must_use]
     pub fn new(settings: Arc<ConnectionSettings>, timeouts: Timeouts) -> Self {
         Self {
@@ -67,39 +71,40 @@ impl Session {
         }
     }
 
-    /// Lets the session look names up through a resolver that it shares with others.
+    /// Lets the session resolve names through a resolver that it shares with other sessions.
     #[must_use]
     pub fn with_resolver(mut self, resolver: Arc<Resolver>) -> Self {
         self.resolver = resolver;
         self
     }
 
-    /// Declares that the session's runtime does nothing else while a statement is under way, so that waiting may block the thread.
+    /// Declares that the session's runtime has no other work while a statement is in progress, so
+    /// that waiting may block the thread.
     #[must_use]
     pub const fn alone(mut self) -> Self {
         self.alone = true;
         self
     }
 
-    /// Sets whether something else is awaited beside the statements that follow. They do not block the
-    /// thread then, whatever [`Session::alone`] allows.
+    /// Sets whether something else is awaited beside the statements that follow. They do not block
+    /// the thread then, whatever [`Session::alone`] allows.
     pub(crate) const fn watch(&mut self, watched: bool) {
         self.watched = watched;
     }
 
-    /// The settings.
+    /// Returns the settings.
     #[must_use]
     pub fn settings(&self) -> &ConnectionSettings {
         &self.settings
     }
 
-    /// The time limits.
+    /// Returns the time limits.
     #[must_use]
     pub const fn timeouts(&self) -> Timeouts {
         self.timeouts
     }
 
-    /// How many connections were opened so far.
+    /// Returns the number of connections opened so far.
     #[must_use]
     pub const fn generation(&self) -> u64 {
         self.generation
@@ -111,7 +116,7 @@ impl Session {
         self.live.is_some()
     }
 
-    /// The server's facts; connects if need be.
+    /// Returns the server's capabilities, and connects if necessary.
     ///
     /// # Errors
     ///
@@ -120,17 +125,18 @@ impl Session {
         Ok(self.live().await?.server.clone())
     }
 
-    /// Opens the connection where there is none.
+    /// Opens the connection if none is open.
     pub(crate) async fn connect(&mut self) -> Result<()> {
         self.live().await.map(drop)
     }
 
-    /// How rows are locked on this server.
+    /// Returns how rows are locked on this server.
     pub(crate) async fn locking(&mut self) -> Result<Locking> {
         Ok(self.live().await?.server.locking)
     }
 
-    /// Falls back to the next way of locking that the server may know. Returns false when there is none.
+    /// Falls back to the next way of locking that the server may know. Returns false when there is
+    /// none.
     pub(crate) fn degrade_locking(&mut self) -> bool {
         let Some(live) = self.live.as_mut() else {
             return false;
@@ -144,27 +150,27 @@ impl Session {
         }
     }
 
-    /// Returns what is known of a table on the open connection.
+    /// Returns the cached schema of a table on the open connection.
     pub(super) fn known_table(&self, table: &TableName) -> Option<Arc<TableSchema>> {
         let live = self.live.as_ref()?;
         live.tables.iter().find(|(name, _)| name == table).map(|(_, schema)| Arc::clone(schema))
     }
 
-    /// Remembers what a table has, for the open connection.
+    /// Caches the schema of a table for the open connection.
     pub(super) fn remember_table(&mut self, table: &TableName, schema: &Arc<TableSchema>) {
         if let Some(live) = self.live.as_mut() {
             live.tables.push((table.clone(), Arc::clone(schema)));
         }
     }
 
-    /// Forgets what is known of a table.
+    /// Discards the cached schema of a table.
     pub(super) fn forget_table(&mut self, table: &TableName) {
         if let Some(live) = self.live.as_mut() {
             live.tables.retain(|(name, _)| name != table);
         }
     }
 
-    /// Forgets what is known of tables: one of them changed.
+    /// Discards the cached schemas of all tables after one of them has changed.
     pub(super) fn forget_tables(&mut self) {
         if let Some(live) = self.live.as_mut() {
             live.tables.clear();
@@ -173,19 +179,20 @@ impl Session {
         }
     }
 
-    /// The queries of the open connection.
+    /// Returns the cached queries of the open connection.
     pub(crate) fn queries(&mut self) -> Option<&mut QueryCache> {
         self.live.as_mut().map(|live| &mut live.queries)
     }
 
-    /// Returns whether this message table was found fit for the run table's transactions, on this connection.
+    /// Returns whether this message table was verified, on this connection, to take part in the run
+    /// table's transactions.
     pub(crate) fn knows_outbox(&self, runs: &TableName, messages: &TableName) -> bool {
         self.live
             .as_ref()
             .is_some_and(|live| live.outboxes.iter().any(|(a, b)| a == runs && b == messages))
     }
 
-    /// Remembers that a message table is fit for the run table's transactions.
+    /// Stores that a message table can take part in the run table's transactions.
     pub(crate) fn remember_outbox(&mut self, runs: &TableName, messages: &TableName) {
         if let Some(live) = self.live.as_mut() {
             live.outboxes.push((runs.clone(), messages.clone()));
@@ -197,23 +204,25 @@ impl Session {
         self.live.as_ref().is_some_and(|live| live.in_transaction)
     }
 
-    /// Closes the connection at once, without a word to the server, and also in the middle of a reply. When this returns, the server has lost
-    /// the connection, whatever copies of its socket forked children hold. The next statement opens a new one.
+    /// Closes the connection at once, without the protocol's quit packet, and also in the middle of
+    /// a reply. When this returns, the server has lost the connection, even where forked children
+    /// hold copies of its socket. The next statement opens a new one.
     pub fn discard(&mut self) {
         self.live = None;
     }
 
-    /// Closes the connection in an orderly way, which takes `limit` at most.
+    /// Closes the connection in an orderly way, which takes at most `limit`.
     pub async fn close(&mut self, limit: Duration) {
         if let Some(live) = self.live.take() {
             live.conn.close(limit).await;
         }
     }
 
-    /// A connection, opened if there is none.
+    /// Returns the connection, and opens it if there is none.
     pub(super) async fn live(&mut self) -> Result<&mut Live> {
         if self.live.is_none() {
-            // Boxed, as is what else happens once a connection: the future of a heartbeat is moved about, and stays small.
+            // Boxed, like everything that happens once per connection: the future of a heartbeat is
+            // moved, and stays small.
             let live = Box::pin(self.open()).await?;
             self.generation += 1;
             self.live = Some(live);

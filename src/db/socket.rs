@@ -1,18 +1,21 @@
-//! The sockets of this process's connections, so that closing one closes it.
+//! The sockets of this process's connections, so that closing a connection closes it for the server
+//! too.
 //!
-//! The driver does not tell its socket, and its own closing neither waits nor reaches copies: a forked child holds a copy of every
-//! descriptor, and close(2) leaves the connection open as long as one copy is. Therefore the socket of every connection is found once,
-//! right after it is opened, and registered here. The process that opened it ends it by shutdown(2), which reaches all copies; a forked
-//! child closes its copies by close(2), which the server does not notice.
+//! The driver does not expose its socket, and its own closing neither waits nor reaches copies: a
+//! forked child holds a copy of every descriptor, and close(2) leaves the connection open as long
+//! as one copy is. Therefore the socket of every connection is found once, right after it is
+//! opened, and registered here. The process that opened it ends it by shutdown(2), which reaches
+//! all copies; a forked child closes its copies by close(2), which the server does not notice.
 //!
-//! The kernel tells the socket: it lists what a runtime's epoll instance watches. Where that cannot be read (systems other than Linux,
-//! no /proc), a connection is closed without reaching the copies in children.
+//! The kernel reports the socket: it lists what a runtime's epoll instance watches. Where that
+//! cannot be read (systems other than Linux, no /proc), a connection is closed without reaching the
+//! copies in children.
 
 use std::os::fd::RawFd;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
 
-/// A descriptor with what shows whether it has been closed and given to something else.
+/// A descriptor, and the data that shows whether the number was closed and reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Descriptor {
     pub(super) fd: RawFd,
@@ -21,9 +24,10 @@ pub(super) struct Descriptor {
 }
 
 impl Descriptor {
-    /// What stands behind a number now.
+    /// Returns what a descriptor number refers to now.
     fn of(fd: RawFd) -> Option<Self> {
-        // SAFETY: plain data, filled by the call before it is read. The call is allowed in handlers of signals and forks.
+        // SAFETY: plain data, filled by the call before it is read. The call is allowed in handlers
+        // of signals and forks.
         unsafe {
             let mut status: libc::stat = std::mem::zeroed();
             (libc::fstat(fd, &raw mut status) == 0).then(|| Self {
@@ -52,7 +56,8 @@ const FREE: RawFd = -1;
 /// One is being registered.
 const RESERVED: RawFd = -2;
 
-/// A place for one descriptor. Places are never freed, so that a forked child can walk them at any moment without a lock.
+/// A place for one descriptor. Places are never freed, so that a forked child can walk them at any
+/// moment without a lock.
 struct Place {
     fd: AtomicI32,
     device: AtomicU64,
@@ -117,8 +122,8 @@ impl OwnSocket {
         Self { place, descriptor }
     }
 
-    /// Finds and registers the socket of the connection that was just opened on the calling thread's runtime. `None` where the system
-    /// does not tell it.
+    /// Finds and registers the socket of the connection that was just opened on the calling
+    /// thread's runtime. `None` where the system does not report it.
     pub(super) fn of_new_connection() -> Option<Self> {
         let found = unregistered();
         match found.as_slice() {
@@ -127,24 +132,26 @@ impl OwnSocket {
         }
     }
 
-    /// The descriptor's number.
+    /// Returns the descriptor's number.
     pub(super) const fn fd(&self) -> RawFd {
         self.descriptor.fd
     }
 
-    /// Returns whether the socket is still that of the calling process: a forked child has closed its copy.
+    /// Returns whether the socket still belongs to the calling process: a forked child has closed
+    /// its copy.
     pub(super) fn is_ours(&self) -> bool {
         self.place.descriptor() == Some(self.descriptor)
     }
 
-    /// Ends the connection at once, in every process that holds a copy of the socket. The descriptor stays open.
+    /// Ends the connection at once, in every process that holds a copy of the socket. The
+    /// descriptor stays open.
     pub(super) fn shut_down(&self) {
         if self.is_ours() && self.descriptor.is_open() {
             shut_down(self.descriptor);
         }
     }
 
-    /// A copy of the descriptor, which the caller closes.
+    /// Returns a copy of the descriptor, which the caller closes.
     pub(super) fn duplicate(&self) -> Option<std::os::fd::OwnedFd> {
         use std::os::fd::FromRawFd;
         if !self.is_ours() || !self.descriptor.is_open() {
@@ -166,7 +173,7 @@ impl Drop for OwnSocket {
     }
 }
 
-/// Ends the connection that a copy of a socket belongs to.
+/// Ends the connection of a copied socket.
 pub(super) fn end(copy: &std::os::fd::OwnedFd) {
     use std::os::fd::AsRawFd;
     // SAFETY: a system call on a descriptor that is open; it changes no memory.
@@ -182,14 +189,15 @@ fn shut_down(descriptor: Descriptor) {
     }
 }
 
-/// Ends what an attempt to connect on the calling thread's runtime has left open.
+/// Ends the sockets that an attempt to connect on the calling thread's runtime has left open.
 pub(super) fn shut_down_unregistered() {
     unregistered().into_iter().for_each(shut_down);
 }
 
-/// In a forked child: closes the copies of its parent's sockets, of which the server notices nothing.
+/// Closes the copies of the parent's sockets in a forked child, which the server does not notice.
 ///
-/// Runs in the handler of a fork: it takes no lock, allocates nothing, and calls nothing but fstat(2) and close(2).
+/// Runs in the handler of a fork: it takes no lock, allocates nothing, and calls nothing but
+/// fstat(2) and close(2).
 pub(crate) fn close_inherited() {
     for place in places() {
         let inherited = place.descriptor();
@@ -197,8 +205,8 @@ pub(crate) fn close_inherited() {
         if let Some(descriptor) = inherited
             && descriptor.is_open()
         {
-            // SAFETY: a socket of the parent's connection. What refers to it in this process is never used or dropped: it belongs to
-            // the parent (see `process::fork::PerProcess`).
+            // SAFETY: a socket of the parent's connection. What refers to it in this process is
+            // never used or dropped: it belongs to the parent (see `process::fork::PerProcess`).
             unsafe {
                 libc::close(descriptor.fd);
             }
@@ -206,7 +214,8 @@ pub(crate) fn close_inherited() {
     }
 }
 
-/// The sockets with a peer that the calling thread's runtime watches and that are not registered.
+/// Returns the sockets with a peer that the calling thread's runtime watches and that are not
+/// registered.
 fn unregistered() -> Vec<Descriptor> {
     let mut found = watched_by_this_runtime().unwrap_or_default();
     found.retain(|&descriptor| {
@@ -217,12 +226,12 @@ fn unregistered() -> Vec<Descriptor> {
     found
 }
 
-/// What the calling thread's runtime watches.
+/// Returns what the calling thread's runtime watches.
 #[cfg(target_os = "linux")]
 fn watched_by_this_runtime() -> Option<Vec<Descriptor>> {
     use std::os::fd::AsRawFd;
 
-    // Watched by this runtime: tells its epoll instance from others of this process.
+    // Watched by this runtime alone: distinguishes its epoll instance from others of this process.
     let marker = tokio::net::UnixDatagram::unbound().ok()?;
     let mark = Descriptor::of(marker.as_raw_fd())?;
     let is_mark = |&(fd, inode): &(RawFd, u64)| fd == mark.fd && inode == mark.inode;
@@ -255,7 +264,8 @@ fn watched_by_this_runtime() -> Option<Vec<Descriptor>> {
     None
 }
 
-/// A line of what the kernel tells about an epoll instance: `tfd: 11 events: 8000201d data: 55d0 pos:0 ino:9 sdev:7`.
+/// A line of the kernel's report about an epoll instance: `tfd: 11 events: 8000201d data: 55d0
+/// pos:0 ino:9 sdev:7`.
 #[cfg(target_os = "linux")]
 fn watched(line: &str) -> Option<(RawFd, u64)> {
     let mut words = line.split_ascii_whitespace();
@@ -267,10 +277,11 @@ fn watched(line: &str) -> Option<(RawFd, u64)> {
     Some((fd, u64::from_str_radix(number, 16).ok()?))
 }
 
-/// Returns whether this is a socket that is connected, or connecting, to a peer that has a name. Pairs, which runtimes use among
-/// themselves, have none.
+/// Returns whether this is a socket that is connected, or connecting, to a peer that has a name.
+/// Pairs, which runtimes use among themselves, have none.
 fn has_peer(fd: RawFd) -> bool {
-    // SAFETY: plain data, and its true length; the address is read as far as the call has filled it.
+    // SAFETY: plain data, and its true length; the address is read as far as the call has filled
+    // it.
     unsafe {
         let mut name: libc::sockaddr_storage = std::mem::zeroed();
         let mut length =
@@ -321,7 +332,7 @@ mod tests {
     #[test]
     fn the_new_connection_is_found_among_all_others() {
         let (path, listener) = place("found");
-        // Of other owners, in no runtime and in another one.
+        // Sockets of other owners, in no runtime and in another one.
         let foreign = UnixStream::connect(&path).unwrap();
         let other = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let elsewhere = other.block_on(tokio::net::UnixStream::connect(&path)).unwrap();

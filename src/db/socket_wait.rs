@@ -1,35 +1,39 @@
-//! Waiting for a reply on the socket itself.
+//! Waits for a reply on the socket itself.
 //!
-//! The runtime watches a unix socket for reading and for writing at once. Such a socket tells that it can be written to whenever the
-//! server has read something, so a caller that sleeps in the runtime is woken by every statement twice: first for nothing, while the
-//! server has just begun, and then for the reply. That costs a short statement a quarter of its time (measured). A caller that has
-//! nothing else to do may therefore wait for readability alone, by poll(2), and let the runtime look afterwards.
+//! The runtime watches a unix socket for reading and for writing at once. Such a socket reports
+//! that it can be written to whenever the server has read something, so a caller that sleeps in the
+//! runtime is notified twice per statement: first without a reply, while the server has just begun,
+//! and then for the reply. That costs a short statement a quarter of its time (measured). A caller
+//! that has no other work may therefore wait for readability alone, by poll(2), and let the runtime
+//! read afterwards.
 //!
 //! Statements that might not fit into the socket's buffer wait in the runtime.
 
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-/// The socket of a connection, as long as that is open.
+/// The socket of a connection, valid as long as the connection is open.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Socket {
     fd: RawFd,
-    /// A statement of this many bytes fits into the socket's buffer as a whole: nothing of it has to wait for being written.
+    /// A statement of this many bytes fits into the socket's buffer as a whole, so that it is
+    /// written without waiting.
     room: usize,
 }
 
 impl Socket {
-    /// The unix socket with this descriptor.
+    /// Returns the unix socket with this descriptor.
     pub(crate) fn new(fd: RawFd) -> Option<Self> {
         Some(Self { fd, room: room(fd)? })
     }
 
-    /// The socket to wait on for the reply to a statement of about `size` bytes.
+    /// Returns the socket to wait on for the reply to a statement of about `size` bytes.
     pub(crate) const fn for_statement(self, size: usize) -> Option<Self> {
         if size <= self.room { Some(self) } else { None }
     }
 
-    /// Waits until there is something to read (or the peer is gone), for `limit` at most. False: not yet, or a signal came.
+    /// Waits for at most `limit` until the socket is readable or the peer has closed it. Returns
+    /// false after the limit or a signal.
     pub(crate) fn wait(self, limit: Duration) -> bool {
         let mut wanted = libc::pollfd { fd: self.fd, events: libc::POLLIN, revents: 0 };
         let ms = libc::c_int::try_from(limit.as_millis()).unwrap_or(libc::c_int::MAX);
@@ -38,7 +42,8 @@ impl Socket {
     }
 }
 
-/// How much is written to a socket without waiting: a quarter of its buffer, of which the kernel's own records take a part.
+/// Returns how many bytes are written to a socket without waiting: a quarter of its buffer, part of
+/// which the kernel uses for its own records.
 fn room(fd: RawFd) -> Option<usize> {
     let mut bytes: libc::c_int = 0;
     let mut length = libc::socklen_t::try_from(size_of::<libc::c_int>()).ok()?;
@@ -108,7 +113,8 @@ mod tests {
         let (ours, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
         let socket = Socket { fd: ours.as_raw_fd(), room: 1_024 };
         run(async {
-            // The runtime makes a task pause after so many steps. Taken for waiting, the pause would last until the limit.
+            // The runtime makes a task pause after a number of steps. Mistaken for waiting, the
+            // pause would last until the limit.
             let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
             (0..1_000).for_each(|step| sender.send(step).unwrap());
             let work = async {

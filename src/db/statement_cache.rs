@@ -1,24 +1,25 @@
 //! The prepared statements of one connection, kept by their text.
 //!
-//! The driver keeps statements too, but reads every text for named parameters before it looks one up, which costs as much as the
-//! execution itself. Its own store is therefore switched off, and what is no longer kept here is closed here.
+//! The driver keeps statements too, but reads every text for named parameters before it looks one
+//! up, which costs as much as the execution itself. Its own cache is therefore switched off, and a
+//! statement that leaves this cache is closed here.
 
 use mysql_async::Statement;
 
-/// The server bounds prepared statements for all its clients together; a worker's loop needs a few.
+/// The server limits prepared statements for all its clients together; a worker's loop needs a few.
 const MOST: usize = 8;
 
-/// Kept statements, the one used last in front.
+/// Cached statements, the most recently used first.
 #[derive(Default)]
 pub(crate) struct StatementCache {
     kept: Vec<(Box<str>, Statement)>,
 }
 
 impl StatementCache {
-    /// The statement of this text.
+    /// Returns the statement of this text.
     pub(crate) fn find(&mut self, sql: &str) -> Option<Statement> {
         let index = self.kept.iter().position(|(text, _)| **text == *sql)?;
-        // In a worker's loop the wanted one is in front already.
+        // In a worker's loop the statement is usually the first one already.
         if index > 0
             && let Some(until) = self.kept.get_mut(..=index)
         {
@@ -27,7 +28,8 @@ impl StatementCache {
         self.kept.first().map(|(_, statement)| statement.clone())
     }
 
-    /// Keeps a statement that was just prepared. Returns the one that has to be closed for it.
+    /// Caches a statement that was just prepared. Returns the statement that it replaces, which the
+    /// caller closes.
     #[must_use = "the server keeps a statement until it is closed"]
     pub(crate) fn keep(&mut self, sql: &str, statement: Statement) -> Option<Statement> {
         self.kept.insert(0, (Box::from(sql), statement));

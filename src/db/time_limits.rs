@@ -1,4 +1,4 @@
-//! The time limits of an open connection, changed while it lives.
+//! Changes the time limits of an open connection.
 
 use mysql_async::Params;
 
@@ -22,7 +22,7 @@ impl Session {
         if live.limits == limits {
             return Ok(());
         }
-        // The client's limit first: this statement is bounded by it too.
+        // The client's limit is set first: it applies to this statement too.
         live.limits = limits;
         let sql = format!("SET {}", limit_settings(limits));
         match self.execute(&sql, Params::Empty).await {
@@ -34,7 +34,8 @@ impl Session {
         }
     }
 
-    /// Shortens the waits for row locks to the shortest that the server knows. For reapers on servers that cannot skip locked rows.
+    /// Shortens the waits for row locks to the shortest that the server knows. For reapers on
+    /// servers that cannot skip locked rows.
     pub(crate) async fn shorten_lock_waits(&mut self) -> Result<()> {
         self.execute("SET SESSION innodb_lock_wait_timeout = 1", Params::Empty).await.map(drop)
     }

@@ -6,8 +6,9 @@ use super::session::Session;
 use crate::error::Result;
 
 impl Session {
-    /// On a cluster, lets this connection's reads wait from now on until its node has applied what the others had committed before. Without,
-    /// a row that is read back on another node than the lost one may not show yet what that one has committed.
+    /// On a cluster, makes this connection's reads wait from now on until its node has applied what
+    /// the other nodes had committed before. Otherwise a row that is read back on another node than
+    /// the lost one may not show yet what the lost node has committed.
     pub(crate) async fn await_the_cluster(&mut self) -> Result<()> {
         let live = self.live().await?;
         if live.server.cluster && !live.awaits_the_cluster {
@@ -19,7 +20,8 @@ impl Session {
         Ok(())
     }
 
-    /// Opens the transaction in which rows and messages are read back: in one, so that a proxy sends no plain read to a replica.
+    /// Opens the transaction in which rows and messages are read back. Inside a transaction, a
+    /// proxy sends no plain read to a replica.
     pub(crate) async fn begin_reading_back(&mut self) -> Result<()> {
         self.await_the_cluster().await?;
         self.begin().await
@@ -43,7 +45,8 @@ impl Session {
         outcome.map(drop)
     }
 
-    /// Rolls the open transaction back, if there is one; a connection on which that fails is discarded.
+    /// Rolls the open transaction back, if there is one. A connection on which the rollback fails
+    /// is discarded.
     pub(crate) async fn rollback(&mut self) {
         if !self.in_transaction() {
             return;

@@ -1,11 +1,11 @@
-//! The clock of leases: monotonic, and it goes on while the machine is suspended (rule 17).
+//! The clock of leases. It is monotonic and continues while the machine is suspended (rule 17).
 
 /// Nanoseconds in a millisecond.
 pub(crate) const MILLISECOND: u64 = 1_000_000;
 /// Nanoseconds in a second.
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
-// On macOS this one counts sleep, and CLOCK_UPTIME_RAW is the one that does not.
+// On macOS this clock counts sleep; CLOCK_UPTIME_RAW does not.
 #[cfg(target_os = "macos")]
 const COUNTS_SUSPEND: libc::clockid_t = libc::CLOCK_MONOTONIC;
 #[cfg(not(target_os = "macos"))]
@@ -13,7 +13,7 @@ const COUNTS_SUSPEND: libc::clockid_t = libc::CLOCK_BOOTTIME;
 
 /// Returns the nanoseconds since a moment before the process started. No system call on Linux.
 ///
-/// By the C library, whose function tests replace: a check of suspend and of wrong clocks needs that.
+/// Calls the C library, whose function tests replace to simulate suspend and wrong clocks.
 pub(crate) fn now() -> u64 {
     #[cfg(test)]
     if let Some(fixed) = FIXED.get() {
@@ -30,7 +30,7 @@ pub(crate) fn now() -> u64 {
 
 #[cfg(test)]
 thread_local! {
-    /// The time of tests that have one of their own; of their thread alone.
+    /// The time of a test that sets its own, for the test's thread only.
     pub(crate) static FIXED: std::cell::Cell<Option<u64>> = const { std::cell::Cell::new(None) };
 }
 

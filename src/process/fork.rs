@@ -1,5 +1,5 @@
-//! Whether this process was forked since. Frequent checks compare the count of forks alone, which is one load. Checks of inherited state
-//! compare the process id as well, which is a system call.
+//! Detects forks. Frequent checks compare the count of forks alone, which is one load. Checks of
+//! inherited state compare the process id as well, which is a system call.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use crate::db::socket::close_inherited;
 use crate::error::{Error, Result};
 
-/// Counts the forks between the process that first asked and this one. Only the handler writes it, in a child that has
-/// one thread.
+/// Counts the forks between the first process that called `watch()` and this one. Only the handler
+/// writes it, in a child that has one thread.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// Handlers are inherited: a child must not register a second one.
 static REGISTERED: AtomicBool = AtomicBool::new(false);
@@ -18,11 +18,12 @@ extern "C" fn in_the_child() {
     close_inherited();
 }
 
-/// Counts forks from now on, and returns the count so far.
+/// Starts counting forks, and returns the count so far.
 pub(crate) fn watch() -> Result<u32> {
     if !REGISTERED.load(Ordering::Relaxed) && !REGISTERED.swap(true, Ordering::AcqRel) {
-        // SAFETY: the handler touches atomics, closes descriptors, and stays mapped as long as the process: on Linux the library is linked with nodelete
-        // (build.rs); elsewhere nobody ensures that.
+        // SAFETY: the handler touches atomics, closes descriptors, and stays mapped as long as the
+        // process: on Linux the library is linked with nodelete (build.rs); elsewhere this is not
+        // ensured.
         let code = unsafe { libc::pthread_atfork(None, None, Some(in_the_child)) };
         if code != 0 {
             REGISTERED.store(false, Ordering::Release);
@@ -35,15 +36,17 @@ pub(crate) fn watch() -> Result<u32> {
     Ok(generation())
 }
 
-/// The count; equal to that of a value's making in the same process alone.
+/// Returns the count. It equals the count at a value's creation only in the process that created
+/// the value.
 pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// A process, as the owner of what it made.
+/// A process, as the owner of the values that it created.
 ///
-/// An id alone does not name one: a child has its parent's where it is the first of a new pid namespace and the parent is that of another,
-/// or where the parent was forked again after the first holder of the id had ended. The count alone does not either: a child that was made by
+/// An id alone does not identify a process: a child has its parent's id where it is the first of a
+/// new pid namespace and the parent is that of another, or where the parent was forked again after
+/// the first holder of the id had ended. The count alone does not either: a child that was made by
 /// a bare system call has run no handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Process {
@@ -52,27 +55,28 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// The calling process. Forks are counted from the first call on; where the system refuses that, the id has to do.
+    /// Returns the calling process. Forks are counted from the first call on; where the system
+    /// refuses the registration, the id alone identifies the process.
     pub(crate) fn this() -> Self {
         let generation = watch().unwrap_or_else(|_| generation());
         Self { pid: std::process::id(), generation }
     }
 
-    /// Its id.
+    /// Returns its id.
     pub(crate) const fn pid(self) -> u32 {
         self.pid
     }
 
-    /// As a number, which is never 0.
+    /// Returns the process as a number, which is never 0.
     #[cfg(any(test, feature = "ffi"))]
     pub(crate) fn number(self) -> u64 {
         u64::from(self.pid) << 32 | u64::from(self.generation)
     }
 }
 
-/// What each process makes for itself. That of the process that last asked is here: after a fork the child puts its own in its place, and leaves the
-/// parent's as it is. So it is never freed, and no lock in it is ever touched by a child: one could have been held at the moment of
-/// the fork.
+/// A value that each process creates for itself. After a fork the child replaces the pointer by its
+/// own value, and leaves the parent's value unchanged. So a value is never freed, and a child never
+/// touches a lock in its parent's value, which could have been held at the moment of the fork.
 pub(crate) struct PerProcess<T: 'static>(AtomicPtr<(Process, T)>);
 
 impl<T: Send + Sync> PerProcess<T> {
@@ -80,7 +84,7 @@ impl<T: Send + Sync> PerProcess<T> {
         Self(AtomicPtr::new(null_mut()))
     }
 
-    /// That of the calling process, made where it has none.
+    /// Returns the value of the calling process, and creates it if there is none.
     pub(crate) fn get_or_make<E>(
         &self,
         make: impl Fn(Process) -> Result<T, E>,
@@ -102,14 +106,15 @@ impl<T: Send + Sync> PerProcess<T> {
         }
     }
 
-    /// That of the calling process, if it has one.
+    /// Returns the value of the calling process, if it has one.
     pub(crate) fn get(&self) -> Option<&'static T> {
         let (process, value) = Self::published(self.0.load(Ordering::Acquire))?;
         (*process == Process::this()).then_some(value)
     }
 
     fn published(pointer: *mut (Process, T)) -> Option<&'static (Process, T)> {
-        // SAFETY: null, or from Box::into_raw in get_or_make(), and never freed once it was published.
+        // SAFETY: null, or from Box::into_raw in get_or_make(), and never freed once it was
+        // published.
         unsafe { pointer.as_ref() }
     }
 }
@@ -142,7 +147,7 @@ mod tests {
         assert_eq!(OWN.get(), None);
         assert_eq!(OWN.get_or_make(|_| Err("no")), Err("no"));
         assert_eq!((OWN.get(), make(7), make(8), OWN.get()), (None, Ok(&7), Ok(&7), Some(&7)));
-        // As a child finds it.
+        // The state that a child inherits.
         let parent =
             Process { generation: Process::this().generation.wrapping_sub(1), ..Process::this() };
         OWN.0.store(Box::into_raw(Box::new((parent, 9))), Ordering::Release);

@@ -1,15 +1,15 @@
-//! Identities: the same for a segment as long as the process lives, another after a fork, and another on
-//! each thread (rule 5).
+//! Identities: the same for a segment as long as the process lives, another after a fork, and
+//! another on each thread (rule 5).
 //!
-//! In a thread-safe PHP each thread is a worker. If two of them shared an identity, a run that one has lost
-//! and the other has claimed would pass the guard of both.
+//! In a thread-safe PHP each thread is a worker. If two threads shared an identity, a run that one
+//! of them has lost and the other has claimed would pass the guards of both.
 
 use super::fork::PerProcess;
 use super::thread::ThreadNumber;
 use crate::domain::owner;
 use crate::domain::validate::ArgumentError;
 
-/// The process id, and the random number that makes it unique.
+/// The process id, and the random number that makes the identity unique.
 static UNIQUE: PerProcess<(u32, u64)> = PerProcess::new();
 
 /// Returns the identity of the calling thread of this process for a segment:
@@ -20,7 +20,8 @@ static UNIQUE: PerProcess<(u32, u64)> = PerProcess::new();
 /// A wrong segment.
 pub fn of_this_thread(segment: &str) -> Result<String, ArgumentError> {
     let (pid, random) = UNIQUE.get_or_make(|process| {
-        // The kernel's randomness: the state of a generator would be shared by forked processes.
+        // The random number comes from the kernel: forked processes would share the state of a
+        // generator.
         let random = getrandom::u64().map_err(|error| {
             ArgumentError::new("segment", format!("no randomness for an identity: {error}"))
         })?;

@@ -1,17 +1,18 @@
-//! The sessions of this process: one per thread, connection and time limits, shared by all objects of
-//! the thread and by the heartbeats of the leases that the thread keeps.
+//! The sessions of this process: one per thread, connection and time limits, shared by all objects
+//! of the thread and by the heartbeats of the leases that the thread keeps.
 //!
-//! A session belongs to the thread that opened it. No thread waits for the call of another, and the end
-//! of a request on one thread ([`close_thread`]) leaves the sessions of the others open. A thread that
-//! ends without closing its sessions closes them as it ends.
+//! A session belongs to the thread that opened it. No thread waits for the call of another, and the
+//! end of a request on one thread ([`close_thread`]) leaves the sessions of the others open. A
+//! thread that ends without closing its sessions closes them as it ends.
 //!
 //! A process that keeps a lease and waits for a provider needs one connection: the heartbeat thread
-//! sends the heartbeats on the session of the thread that keeps the lease ([`SharedSession`]). A call
-//! and a heartbeat that come together take turns; where one of them takes long, the other opens a
-//! connection of its own and closes it afterwards.
+//! sends the heartbeats on the session of the thread that keeps the lease ([`SharedSession`]). A
+//! call and a heartbeat that come together take turns; where one of them takes long, the other
+//! opens a connection of its own and closes it afterwards.
 //!
-//! A session lives as long as an object or a lease of its settings ([`SessionUser`]): with the last one its connection is closed and
-//! its runtime freed, so that rotated passwords leave nothing behind (rule 34).
+//! A session lives as long as an object or a lease of its settings ([`SessionUser`]): with the last
+//! one its connection is closed and its runtime freed, so that rotated passwords leave nothing
+//! behind (rule 34).
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -32,14 +33,14 @@ use crate::db::Session;
 use crate::db::dns::Resolver;
 use crate::error::{Error, Fate, Result, code};
 
-/// How long the orderly close of a connection may take. It is one small packet into a socket's buffer;
-/// no reply is awaited.
+/// How long the orderly close of a connection may take. It is one small packet into a socket's
+/// buffer; no reply is awaited.
 pub(crate) const CLOSING: Duration = Duration::from_millis(50);
-/// How long a call waits for a heartbeat that is using the session. A heartbeat takes a millisecond,
-/// unless its row is locked or its server does not answer.
+/// How long a call waits for a heartbeat that is using the session. A heartbeat takes a
+/// millisecond, unless its row is locked or its server does not answer.
 const CALL_PATIENCE: Duration = Duration::from_millis(50);
 
-/// What distinguishes sessions.
+/// The values that distinguish sessions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Key {
     /// The connection.
@@ -48,7 +49,8 @@ pub struct Key {
     pub timeouts: Timeouts,
 }
 
-/// An object that uses the sessions of a key. With the last one of a key, the sessions of all threads for it end.
+/// An object that uses the sessions of a key. Dropping the last one of a key ends the sessions of
+/// all threads for that key.
 #[derive(Debug)]
 pub struct SessionUser {
     key: Key,
@@ -56,7 +58,7 @@ pub struct SessionUser {
 }
 
 impl SessionUser {
-    /// A user of the sessions for `key`.
+    /// Registers a user of the sessions for `key`.
     #[must_use]
     pub fn new(key: Key) -> Self {
         let mut users = lock(&registry().users);
@@ -109,11 +111,11 @@ pub(crate) struct DrivenSession {
     pub(crate) session: Session,
 }
 
-/// A panic below: the driver tripped over a reply that it cannot read.
+/// A panic of the driver, caused by a reply that it cannot read.
 pub(crate) struct Panicked;
 
 impl DrivenSession {
-    /// A session that connects when it is first used.
+    /// Creates a session that connects when it is first used.
     pub(crate) fn new(connection: &Arc<ConnectionSettings>, timeouts: Timeouts) -> Result<Self> {
         let session = Session::new(Arc::clone(connection), timeouts)
             .with_resolver(Arc::clone(&registry().resolver))
@@ -121,7 +123,8 @@ impl DrivenSession {
         Ok(Self { runtime: new_runtime()?, session })
     }
 
-    /// Runs work that uses the session. A panic in it costs the connection and is an answer.
+    /// Runs work that uses the session. A panic in it discards the connection and is returned as an
+    /// error.
     pub(crate) fn run<T>(
         &mut self,
         work: impl AsyncFnOnce(&mut Session) -> T,
@@ -149,8 +152,8 @@ impl DrivenSession {
     ) -> Result<T> {
         self.session.watch(false);
         if self.session.timeouts() != key.timeouts {
-            // Those of a heartbeat. Where that fails the connection is discarded, and the next one has
-            // the right limits.
+            // The limits may be those of a heartbeat. Where changing them fails the connection is
+            // discarded, and the next one has the right limits.
             let retimed = self.run(async |session| session.retime(key.timeouts).await);
             if let Ok(Err(error)) = retimed
                 && error.fate == Fate::TimedOut
@@ -168,8 +171,8 @@ impl DrivenSession {
     }
 }
 
-/// The session of one thread for one key. The calls of the thread and the heartbeats of its leases use
-/// it in turns, in the order in which they asked for it.
+/// The session of one thread for one key. The calls of the thread and the heartbeats of its leases
+/// use it in turns, in the order in which they asked for it.
 pub(crate) struct SharedSession {
     thread: ThreadNumber,
     key: Key,
@@ -182,11 +185,11 @@ struct State {
     /// None before the first use, while it is in use, and after it was closed.
     idle: Option<Box<DrivenSession>>,
     in_use: bool,
-    /// Who waits for it, in order.
+    /// The waiting callers, in order.
     waiting: VecDeque<u64>,
-    /// The number of the next that waits.
+    /// The number of the next waiting caller.
     next: u64,
-    /// Whether it is to be closed by the one that is using it.
+    /// Whether the caller that is using the session must close it.
     closing: bool,
 }
 
@@ -199,8 +202,8 @@ impl SharedSession {
         self.thread == thread && self.key == *key
     }
 
-    /// Returns the session for the exclusive use of the caller, as soon as it is free; none when it is
-    /// still in use after `limit`.
+    /// Returns the session for the exclusive use of the caller, as soon as it is free; none when it
+    /// is still in use after `limit`.
     pub(crate) fn acquire(&self, limit: Duration) -> Option<InUse<'_>> {
         let mut state = lock(&self.state);
         if state.in_use || !state.waiting.is_empty() {
@@ -225,8 +228,8 @@ impl SharedSession {
         Some(InUse { shared: self, driven: state.idle.take() })
     }
 
-    /// Closes the connection, without waiting for the server. Where a heartbeat is using it, that closes
-    /// it when it has ended.
+    /// Closes the connection without waiting for the server. Where a heartbeat is using the
+    /// session, the heartbeat closes it when it has ended.
     fn close(&self) {
         if let Some(mut in_use) = self.acquire(CLOSING) {
             in_use.close();
@@ -258,7 +261,7 @@ pub(crate) struct InUse<'a> {
 }
 
 impl InUse<'_> {
-    /// The session, made where there is none.
+    /// Returns the session, and creates it if there is none.
     ///
     /// # Errors
     ///
@@ -301,19 +304,19 @@ impl Drop for InUse<'_> {
 struct Registry {
     resolver: Arc<Resolver>,
     sessions: Mutex<Vec<Entry>>,
-    /// The objects of each key.
+    /// The number of objects of each key.
     users: Mutex<Vec<(Key, usize)>>,
 }
 
-/// A session of the registry. Once it was closed, only the leases that use it keep it; the next call of
-/// its thread takes it again.
+/// A session of the registry. Once it was closed, only the leases that use it keep it; the next
+/// call of its thread takes it again.
 struct Entry {
     session: Weak<SharedSession>,
     kept: Option<Arc<SharedSession>>,
 }
 
-/// Never freed: dropping the parent's in a child would deregister its socket from an epoll set that both
-/// processes share, and closing would end the parent's connection.
+/// Never freed: dropping the parent's sessions in a child would deregister their sockets from an
+/// epoll set that both processes share, and closing would end the parent's connections.
 static CURRENT: PerProcess<Registry> = PerProcess::new();
 
 fn registry() -> &'static Registry {
@@ -327,7 +330,7 @@ fn registry() -> &'static Registry {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that can panic happens under these locks: the value is whole.
+    // No code under these locks can panic: the value is consistent.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -347,7 +350,7 @@ pub(crate) fn shared(key: &Key) -> Arc<SharedSession> {
     session
 }
 
-/// A runtime that has no thread of its own.
+/// Creates a runtime without its own thread.
 fn new_runtime() -> Result<Runtime> {
     Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(1).build().map_err(
         |error| {
@@ -358,9 +361,9 @@ fn new_runtime() -> Result<Runtime> {
     )
 }
 
-/// Runs one operation on the calling thread's session for `key`, connecting if need be.
+/// Runs one operation on the calling thread's session for `key`, connecting if necessary.
 ///
-/// A panic below costs the connection and is an error, not a crash.
+/// A panic of the driver discards the connection and is returned as an error.
 ///
 /// # Errors
 ///
@@ -375,7 +378,7 @@ pub fn call<T>(key: &Key, operation: impl AsyncFnOnce(&mut Session) -> Result<T>
     outcome
 }
 
-/// Runs one operation on a connection of its own, since a heartbeat is using the session and still
+/// Runs one operation on a separate connection while a heartbeat is using the session and still
 /// waits. Where the server grants no second connection, the operation waits for the heartbeat.
 fn call_beside_a_heartbeat<T>(
     shared: &SharedSession,
@@ -405,22 +408,22 @@ pub fn close(key: &Key) {
     close_those(|session| session.is(thread, key));
 }
 
-/// Closes the sessions of the calling thread without waiting for the server: at the end of a request.
-/// In a forked child that has none, nothing happens.
+/// Closes the sessions of the calling thread without waiting for the server: at the end of a
+/// request. In a forked child that has none, nothing happens.
 pub fn close_thread() {
     let thread = ThreadNumber::this();
     close_those(|session| session.thread == thread);
 }
 
-/// Closes the sessions of all threads of this process without waiting for the server: at the end of the
-/// process. One that another thread is using is closed by that thread. In a forked child that has none,
-/// nothing happens.
+/// Closes the sessions of all threads of this process without waiting for the server: at the end of
+/// the process. One that another thread is using is closed by that thread. In a forked child that
+/// has none, nothing happens.
 pub fn close_all() {
     close_those(|_| true);
 }
 
-/// Closes the sessions that match, and gives up their descriptors. The heartbeats of a lease that uses one
-/// of them connect anew, and that connection is closed with the last such lease.
+/// Closes the sessions that match, and releases their descriptors. The heartbeats of a lease that
+/// uses one of these sessions open a new connection, which is closed with the last such lease.
 fn close_those(matches: impl Fn(&SharedSession) -> bool) {
     let Some(registry) = CURRENT.get() else {
         return;
@@ -430,7 +433,8 @@ fn close_those(matches: impl Fn(&SharedSession) -> bool) {
     }
 }
 
-/// Takes the sessions that match out of the registry. Those that no lease uses end when the answer is dropped.
+/// Removes the sessions that match from the registry, and returns them. Sessions that no lease uses
+/// end when the returned value is dropped.
 fn give_up(
     registry: &Registry,
     matches: impl Fn(&SharedSession) -> bool,
@@ -447,8 +451,8 @@ fn give_up(
 
 /// Makes sure that the calling thread closes its sessions when it ends.
 ///
-/// Called after a session was used, not before: thread-local values are destroyed in the reverse order
-/// of their creation, and closing needs those of the runtime.
+/// Called after a session was used, not before: thread-local values are destroyed in the reverse
+/// order of their creation, and closing needs the thread-local values of the runtime.
 fn close_at_the_end_of_the_thread() {
     struct EndOfThread(Cell<bool>);
 

@@ -1,10 +1,10 @@
-//! The threads of this crate never run the host's signal handlers: all signals but those of faults are
-//! blocked in them from their start.
+//! The threads of this crate never run the host's signal handlers: all signals but those of faults
+//! are blocked in them from their start.
 
 use std::io;
 
-/// Starts a thread with all signals but those of faults blocked: the mask is set around the spawn, so the thread starts with
-/// it, and no handler of PHP or of user code ever runs there.
+/// Starts a thread with all signals but those of faults blocked: the mask is set around the spawn,
+/// so the thread starts with it, and no handler of PHP or of user code ever runs there.
 ///
 /// # Errors
 ///
@@ -17,7 +17,7 @@ pub fn spawn_masked<T: Send + 'static>(
     std::thread::Builder::new().name(name.to_owned()).spawn(body)
 }
 
-/// [`spawn_masked`] for the threads of a resolver.
+/// Starts a thread of a resolver by [`spawn_masked`].
 pub(crate) fn start_masked(body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
     spawn_masked("nrllm-resolver", body).map(drop)
 }

@@ -1,4 +1,5 @@
-//! The thread as an owner: a thread-safe PHP runs several requests in one process, each on a thread of its own.
+//! Threads as owners: a thread-safe PHP runs several requests in one process, each on its own
+//! thread.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,17 +8,17 @@ use std::time::{Duration, Instant};
 /// The number of a thread, unique within the process and never given to a second thread.
 ///
 /// A number does not name the process: the thread that forked goes on in the child under the same
-/// number. What has to tell the two apart lives in a [`super::fork::PerProcess`].
+/// number. State that must differ between the two lives in a [`super::fork::PerProcess`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ThreadNumber(u64);
 
 impl ThreadNumber {
-    /// As a number.
+    /// Returns the thread as a number.
     pub(crate) const fn get(self) -> u64 {
         self.0
     }
 
-    /// The calling thread.
+    /// Returns the calling thread.
     pub(crate) fn this() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         thread_local! {
@@ -33,7 +34,7 @@ impl ThreadNumber {
     }
 }
 
-/// The system's id of the calling thread; 0 where it is not known.
+/// Returns the system's id of the calling thread; 0 where it is not known.
 pub(crate) fn system_id() -> i32 {
     #[cfg(target_os = "linux")]
     return rustix::thread::gettid().as_raw_nonzero().get();
@@ -41,8 +42,8 @@ pub(crate) fn system_id() -> i32 {
     0
 }
 
-/// Waits in bounded time until the system does not list a thread of this process any more, which has
-/// finished. Joining a thread returns a moment before that.
+/// Waits in bounded time until the system no longer lists a thread of this process that has
+/// finished. Joining a thread returns a moment earlier.
 pub(crate) fn wait_until_gone(system_id: i32) {
     /// How long a thread that has finished may stay visible to the system.
     const VANISHING: Duration = Duration::from_millis(5);
