@@ -1,13 +1,18 @@
-//! A model of a kept lease, explored exhaustively at small scale (rules 16 to 20): one lease that interrupts, the keeper's thread, the thread that
-//! runs PHP, the row with a reaper, another worker and a user who cancels, in every order of their steps. Beats get lost before they are executed,
-//! or after it, or are executed long after they were given up; replies come whenever; steps are made or not; the run is settled; the lease is
-//! released, destroyed, or ends with the request, and another request follows, with a lease of its own.
+//! A model of a kept lease, explored exhaustively at small scale (rules 16 to 20): one lease that
+//! interrupts, the heartbeat thread, the thread that runs PHP, the row with a reaper, another
+//! worker and a user who cancels, in every order of their steps. Heartbeats are lost before or
+//! after they are executed, or are executed long after their time limit; replies arrive at any
+//! time; progress is reported or not; the run is completed; the lease is released, destroyed, or
+//! ends with the request, and another request follows, with its own lease.
 //!
-//! What is explored is the crate's own code: a state holds what is in a lease's `SharedLease`, in the `Schedule` of its beats and in the `InterruptSignal`; each step
-//! makes these anew, calls the method, and looks at what it has left. Where a method does several things that another thread can come between, the
-//! model calls its parts. The row and the order in which the keeper's thread calls are the model's.
+//! The model explores the crate's own code: a state holds the contents of a lease's `SharedLease`,
+//! of the `Schedule` of its heartbeats and of the `InterruptSignal`; each step creates these
+//! objects from the state, calls the method, and reads the result back. Where another thread can
+//! interleave with the parts of a method, the model calls the parts. The row and the order of the
+//! heartbeat thread's calls belong to the model.
 //!
-//! A rule that is taken away must be missed: for each there is a test that the explorer finds the way into the trouble.
+//! Each rule is necessary: a test removes it and requires that the explorer finds the path to the
+//! violation.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ptr::NonNull;
@@ -23,24 +28,25 @@ use super::status::{EndReason, LeaseStatus};
 use crate::domain::lease_state::LeaseState;
 use crate::process::clock;
 
-/// The lease, the interval of its beats and its limits, in ticks.
+/// The lease, the interval of its heartbeats and its limits, in ticks.
 const LEASE: u64 = 3;
 const EVERY: u64 = 1;
 const MAX_SILENT: u64 = 2;
 const MAX_TOTAL: u64 = 4;
 
-/// How much is looked at.
+/// The size of the explored model.
 #[derive(Debug, Clone, Copy)]
 struct Scale {
     /// In ticks.
     horizon: u64,
-    /// Is there a second lease, which is lost too?
+    /// Whether there is a second lease, which is lost too.
     two: bool,
 }
 
-/// Long enough for both limits, for a lease that runs out after its last beat, and for a reaper that comes then.
+/// Long enough for both limits, for a lease that expires after its last heartbeat, and for a reaper
+/// that runs after that.
 const LONG: Scale = Scale { horizon: 7, two: false };
-/// Two leases in the way of each other, past the first deadline.
+/// Two leases that interfere with each other, past the first deadline.
 const TWO: Scale = Scale { horizon: 3, two: true };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -52,19 +58,19 @@ enum Status {
     Completed,
 }
 
-/// What the keeper's thread is at.
+/// The state of the heartbeat thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Keeper {
     Waits,
-    /// The plan says: beat. It is not sent yet, the connection may take its time.
+    /// The schedule requires a heartbeat. It is not sent yet, since the connection may be delayed.
     Decided,
-    /// On its way to the server, since when.
+    /// The request is in flight; with the time of the send.
     Sent(u64),
-    /// On its way back.
+    /// The reply is in flight.
     Executed(u64, Answer),
-    /// What came of it is known, and not judged yet.
-    Landed(u64, Answer),
-    /// It has made this final, and not told it yet.
+    /// The outcome is known and not evaluated yet.
+    Answered(u64, Answer),
+    /// The thread has made this reason final and not announced it yet.
     Announces(EndReason),
 }
 
@@ -76,7 +82,7 @@ enum Answer {
     GivenUp,
 }
 
-/// How far a raise of the keeper's thread has come.
+/// The progress of a raise by the heartbeat thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Raise {
     None,
@@ -85,19 +91,20 @@ enum Raise {
     Set,
 }
 
-/// What PHP's thread is at.
+/// The state of PHP's thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Php {
     Runs,
-    /// In `release()`: disarmed, not settled.
+    /// In `release()`: disarmed, not ended yet.
     Releases,
-    /// In the engine's call, asking the leases.
+    /// In the engine's call, before the leases are queried.
     Asks,
-    /// In the engine's call, all leases asked; only where it is noted then that nothing is pending.
+    /// In the engine's call, after all leases are queried; only where the pending mark is cleared
+    /// afterwards.
     Notes,
-    /// The request ends: the hand-over has ended.
+    /// The request ends: the interrupt signal has ended.
     Ends,
-    /// And the lease is disarmed.
+    /// The request ends: the lease is disarmed as well.
     EndsDisarmed,
     /// The next request.
     RunsNext,
@@ -108,11 +115,11 @@ enum Php {
 struct State {
     now: u64,
     status: Status,
-    /// The end of the lease in the row.
+    /// The expiry of the lease in the row.
     until: u64,
-    /// A request that was given up, and would put the row's end there.
+    /// A request that timed out, and that would move the expiry in the row to this time.
     late: Option<u64>,
-    cell: Image,
+    shared: Image,
     schedule: Schedule,
     keeper: Keeper,
     raise: Raise,
@@ -121,61 +128,61 @@ struct State {
     /// The engine's flag.
     flag: bool,
     php: Php,
-    /// The lease of another run, of which a user may cancel the run as well.
+    /// The lease of another run, which a user may cancel as well.
     other: Option<Image>,
-    /// Are the leases among those that are asked for a loss?
+    /// Whether the leases are among those that are queried for a loss.
     registered: bool,
-    /// The deadline has passed once, or another end has come.
+    /// The deadline has passed once, or the lease has ended otherwise.
     over: bool,
-    /// `release()` has returned, or the object is gone.
+    /// `release()` has returned, or the object is destroyed.
     released: bool,
-    /// The holder knows: by an exception, or since it has ended the lease itself.
-    told: bool,
-    trouble: Option<&'static str>,
+    /// The holder is informed: by an exception, or since it has ended the lease itself.
+    informed: bool,
+    violation: Option<&'static str>,
 }
 
-/// The rule that is missing.
+/// The rule that is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Without {
     Nothing,
     /// The deadline is counted from the reply.
     SendTime,
-    /// Reading looks at what the thread has written, and not at the clock.
+    /// Reading uses the status that the thread has written, and not the clock.
     Clock,
-    /// A reply counts, however late it comes.
+    /// A reply counts, however late it arrives.
     Late,
-    /// A beat is sent without a last look at the lease.
-    SetOut,
-    /// A beat that failed is a loss.
+    /// A heartbeat is sent without a last check of the lease.
+    LastCheck,
+    /// A failed heartbeat is a loss.
     Unknown,
-    /// Steps do not count.
-    Silent,
+    /// Progress reports do not count.
+    Progress,
     /// A release does not disarm.
     DisarmInRelease,
     /// A step that throws does not disarm.
     DisarmInStep,
     /// A run that its own holder completed is a loss.
-    Settlement,
-    /// The leases are asked, and then it is noted that there is nothing pending.
+    Completion,
+    /// The leases are queried, and the pending mark is cleared afterwards.
     TakeFirst,
-    /// The flag is raised, and then it is noted that there is something pending.
+    /// The flag is raised, and the pending mark is set afterwards.
     PostFirst,
     /// The leases do not end with the request.
     EndOfRequest,
-    /// A child takes the parent's leases for its own.
+    /// A child treats the parent's leases as its own.
     Fork,
 }
 
 const HELD_WHEN_TAKEN: &str = "held when the reaper has taken the run";
 const HELD_PAST_DEADLINE: &str = "held past the deadline";
-const COMES_BACK: &str = "a lease that was lost is held again";
+const COMES_BACK: &str = "a lost lease is held again";
 const STEP_PASSES: &str = "a step passes when the lease is lost";
-const BEAT_AFTER_RELEASE: &str = "a beat is sent after the release";
+const HEARTBEAT_AFTER_RELEASE: &str = "a heartbeat is sent after the release";
 const NO_LOSS: &str = "a loss without a cause";
-const HANGS: &str = "a job that hangs is beaten for";
-const AFTER_END: &str = "an interrupt after the holder knew";
-const SETTLED: &str = "an interrupt for a run that its holder has settled";
-const NEVER_TOLD: &str = "a loss that nobody is told of";
+const STALLED: &str = "a stalled run is renewed";
+const AFTER_END: &str = "an interrupt after the holder was informed";
+const COMPLETED: &str = "an interrupt for a run that its holder has completed";
+const NEVER_REPORTED: &str = "a loss that is never reported";
 const NEXT_REQUEST: &str = "an interrupt in the next request";
 const CHILD: &str = "a forked child holds the lease, or touches it";
 
@@ -196,8 +203,8 @@ fn start(scale: Scale) -> State {
         status: Status::Ours,
         until: LEASE,
         late: None,
-        cell: image(LEASE),
-        // Its beats are no concern here.
+        shared: image(LEASE),
+        // The heartbeats of the second lease are not part of the model.
         other: scale.two.then(|| image(u64::MAX)),
         schedule: Schedule::new(&options, 0).numbered(0),
         keeper: Keeper::Waits,
@@ -209,12 +216,12 @@ fn start(scale: Scale) -> State {
         registered: true,
         over: false,
         released: false,
-        told: false,
-        trouble: None,
+        informed: false,
+        violation: None,
     }
 }
 
-/// A lease that was just kept.
+/// Returns the image of a lease that was just kept.
 fn image(lease: u64) -> Image {
     Image {
         status: LeaseStatus::Held,
@@ -226,87 +233,90 @@ fn image(lease: u64) -> Image {
     }
 }
 
-fn arm(hand_over: &InterruptSignal, flag: &'static AtomicBool) {
-    // SAFETY: the flag lives for ever, and its accesses are atomic.
-    unsafe { hand_over.arm(NonNull::from(flag)) };
+fn arm(signal: &InterruptSignal, flag: &'static AtomicBool) {
+    // SAFETY: the flag is leaked and never freed, and its accesses are atomic.
+    unsafe { signal.arm(NonNull::from(flag)) };
 }
 
 impl State {
-    /// What cannot matter any more is made the same: when the lease is final, neither its plan nor the end of the row's lease does.
+    /// Normalises what no longer matters: for a final lease, neither its schedule nor the expiry in
+    /// the row does.
     fn forget(&mut self, scale: Scale) {
-        if self.cell.status.is_final() {
-            (self.schedule, self.until, self.late, self.cell.last_step) =
+        if self.shared.status.is_final() {
+            (self.schedule, self.until, self.late, self.shared.last_step) =
                 (start(scale).schedule, 0, None, 0);
         }
     }
 
-    /// As [`State::on_cell`] for the other lease, where there is one.
+    /// Calls the crate's code on the other lease, where there is one, as [`State::on_shared`] does.
     fn on_other<T>(&mut self, work: impl FnOnce(&SharedLease) -> T) -> Option<(T, bool)> {
         let other = self.other?;
-        let mut state = Self { cell: other, ..self.clone() };
-        let answer = state.on_cell(|cell| work(cell));
-        self.other = Some(state.cell);
+        let mut state = Self { shared: other, ..self.clone() };
+        let answer = state.on_shared(|shared| work(shared));
+        self.other = Some(state.shared);
         Some(answer)
     }
 
-    /// Calls the crate's code on the lease. True: it has asked for the host's call.
-    fn on_cell<T>(&mut self, work: impl FnOnce(&Arc<SharedLease>) -> T) -> (T, bool) {
+    /// Calls the crate's code on the lease. The second value is true if the code has requested the
+    /// host's call.
+    fn on_shared<T>(&mut self, work: impl FnOnce(&Arc<SharedLease>) -> T) -> (T, bool) {
         let raised = Arc::new(InterruptSignal::new());
-        let cell = Arc::new(SharedLease::of(self.cell, 0, Some(Arc::clone(&raised))));
+        let shared = Arc::new(SharedLease::of(self.shared, 0, Some(Arc::clone(&raised))));
         clock::FIXED.set(Some(self.now));
-        let answer = work(&cell);
+        let answer = work(&shared);
         clock::FIXED.set(None);
-        self.cell = cell.image();
+        self.shared = shared.image();
         (answer, raised.is_pending())
     }
 
-    /// As the holder does it, with an object of its own. The raise is its thread's.
+    /// Calls the crate's code as the holder does, with its own object and a raise by its own
+    /// thread.
     fn by_holder<T>(&mut self, work: impl FnOnce(&Lease) -> T) -> T {
-        let (answer, raised) = self.on_cell(|cell| {
-            let lease = Lease::new(Arc::clone(cell));
+        let (answer, raised) = self.on_shared(|shared| {
+            let lease = Lease::new(Arc::clone(shared));
             let answer = work(&lease);
-            // Dropping it is another step.
+            // Dropping the lease is another step.
             std::mem::forget(lease);
             answer
         });
         if raised {
-            self.on_hand_over(InterruptSignal::raise);
+            self.on_signal(InterruptSignal::raise);
         }
         answer
     }
 
     fn by_keeper<T>(&mut self, work: impl FnOnce(&SharedLease) -> T) -> T {
-        let (answer, raised) = self.on_cell(|cell| work(cell));
+        let (answer, raised) = self.on_shared(|shared| work(shared));
         if raised {
             self.raise = Raise::Post;
         }
         answer
     }
 
-    fn on_hand_over<T>(&mut self, work: impl FnOnce(&InterruptSignal) -> T) -> T {
+    fn on_signal<T>(&mut self, work: impl FnOnce(&InterruptSignal) -> T) -> T {
         let flag = FLAG.with(|flag| *flag);
         flag.store(self.flag, Ordering::Relaxed);
-        let hand_over = InterruptSignal::new();
+        let signal = InterruptSignal::new();
         if self.armed {
-            arm(&hand_over, flag);
+            arm(&signal, flag);
         }
         if self.pending {
-            hand_over.post();
+            signal.post();
         }
-        let answer = work(&hand_over);
+        let answer = work(&signal);
         (self.pending, self.armed, self.flag) =
-            (hand_over.is_pending(), hand_over.target().is_some(), flag.load(Ordering::Relaxed));
+            (signal.is_pending(), signal.target().is_some(), flag.load(Ordering::Relaxed));
         answer
     }
 
     fn is_held(&self, without: Without) -> bool {
         if without == Without::Clock {
-            return !self.cell.status.is_final();
+            return !self.shared.status.is_final();
         }
         self.clone().by_holder(Lease::is_held)
     }
 
-    /// Why the row refuses a heartbeat; none where it does not.
+    /// Returns why the row refuses a heartbeat; `None` where it does not.
     fn refused(&self) -> Option<EndReason> {
         EndReason::of(match self.status {
             Status::Ours => LeaseState::Held,
@@ -317,58 +327,60 @@ impl State {
         })
     }
 
-    /// A forked child reads `stopped`, is told so, throws nothing, and leaves everything as it is. The row and the keeper are the parent's.
+    /// Returns whether a forked child violates its rules: it reads `stopped`, its step fails, it
+    /// throws no loss, and it changes nothing. The row and the heartbeat thread belong to the
+    /// parent.
     fn child_is_wrong(&self, without: Without) -> bool {
         let forks = u32::from(without != Without::Fork);
         let raised = Arc::new(InterruptSignal::new());
-        let cell = Arc::new(SharedLease::of(self.cell, forks, Some(Arc::clone(&raised))));
+        let shared = Arc::new(SharedLease::of(self.shared, forks, Some(Arc::clone(&raised))));
         clock::FIXED.set(Some(self.now));
-        let lease = Lease::new(Arc::clone(&cell));
+        let lease = Lease::new(Arc::clone(&shared));
         let wrong = lease.is_held()
             || lease.state() != "stopped"
             || lease.step().is_ok()
-            || cell.take_loss(self.now).is_some();
+            || shared.take_loss(self.now).is_some();
         drop(lease);
         clock::FIXED.set(None);
-        wrong || cell.image() != self.cell || raised.is_pending()
+        wrong || shared.image() != self.shared || raised.is_pending()
     }
 
-    /// What is wrong with it, if anything.
-    fn wrong(&self, without: Without) -> Option<&'static str> {
-        if self.trouble.is_some() {
-            return self.trouble;
+    /// Returns the violation in this state, if there is one.
+    fn violated(&self, without: Without) -> Option<&'static str> {
+        if self.violation.is_some() {
+            return self.violation;
         }
         if self.is_held(without) {
             if matches!(self.status, Status::Requeued | Status::Taken) {
                 return Some(HELD_WHEN_TAKEN);
             }
-            if self.now >= self.cell.deadline {
+            if self.now >= self.shared.deadline {
                 return Some(HELD_PAST_DEADLINE);
             }
             if self.over || self.released {
                 return Some(COMES_BACK);
             }
         }
-        let caused = match self.cell.status {
+        let caused = match self.shared.status {
             LeaseStatus::Held | LeaseStatus::Unknown | LeaseStatus::Ended(EndReason::Released) => {
                 true
             }
-            LeaseStatus::Ended(EndReason::Expired) => self.now >= self.cell.deadline,
-            // The row says it, or has said it: requeued, then taken.
+            LeaseStatus::Ended(EndReason::Expired) => self.now >= self.shared.deadline,
+            // The row shows the cause, or has shown it: requeued, then taken.
             _ => self.status != Status::Ours,
         };
         if !caused {
             return Some(NO_LOSS);
         }
         let under_way = self.raise != Raise::None || matches!(self.keeper, Keeper::Announces(_));
-        let due = self.cell.is_due() || self.other.is_some_and(|other| other.is_due());
+        let due = self.shared.is_due() || self.other.is_some_and(|other| other.is_due());
         if due
             && self.registered
             && self.php == Php::Runs
             && !under_way
             && !(self.pending && self.flag)
         {
-            return Some(NEVER_TOLD);
+            return Some(NEVER_REPORTED);
         }
         self.child_is_wrong(without).then_some(CHILD)
     }
@@ -379,7 +391,7 @@ fn successors(state: &State, without: Without, scale: Scale) -> Vec<(&'static st
     let mut push = |what: &'static str, change: &dyn Fn(&mut State)| {
         let mut after = state.clone();
         change(&mut after);
-        after.over |= after.cell.status.is_final() || after.now >= after.cell.deadline;
+        after.over |= after.shared.status.is_final() || after.now >= after.shared.deadline;
         after.forget(scale);
         next.push((what, after));
     };
@@ -398,7 +410,7 @@ fn successors(state: &State, without: Without, scale: Scale) -> Vec<(&'static st
         _ => {}
     }
     if let Some(until) = state.late {
-        push("a request that was given up is executed", &|after| {
+        push("a request that timed out is executed", &|after| {
             if after.status == Status::Ours {
                 after.until = after.until.max(until);
             }
@@ -418,86 +430,87 @@ fn php(state: &State, without: Without, push: &mut Push<'_>) {
                 let pending = if without == Without::TakeFirst {
                     after.pending
                 } else {
-                    after.on_hand_over(InterruptSignal::take)
+                    after.on_signal(InterruptSignal::take)
                 };
                 if pending {
                     after.php = if after.php == Php::Runs { Php::Asks } else { Php::AsksNext };
                 }
             });
         } else {
-            push("somebody else raises the flag", &|after| after.flag = true);
+            push("other code raises the flag", &|after| after.flag = true);
         }
     }
     match state.php {
         Php::Runs => {
-            push("look", &|after| {
+            push("read the state", &|after| {
                 after.by_holder(Lease::state);
             });
             push("step", &|after| {
-                let notice = after.cell.notice;
+                let notice = after.shared.notice;
                 if after.by_holder(Lease::step).is_ok() {
-                    after.trouble = after.over.then_some(STEP_PASSES);
+                    after.violation = after.over.then_some(STEP_PASSES);
                 } else {
                     if without == Without::DisarmInStep {
-                        after.cell.notice = notice;
+                        after.shared.notice = notice;
                     }
-                    after.told = true;
+                    after.informed = true;
                 }
             });
             if state.status == Status::Ours {
-                push("settle", &|after| after.status = Status::Completed);
+                push("complete", &|after| after.status = Status::Completed);
             }
             if !state.released {
                 push("release", &|after| {
                     if without != Without::DisarmInRelease {
-                        after.on_cell(|cell| cell.disarm());
+                        after.on_shared(|shared| shared.disarm());
                     }
                     after.php = Php::Releases;
                 });
                 push("destroy", &|after| {
                     if without == Without::DisarmInRelease {
-                        after.on_cell(|cell| cell.end(EndReason::Released));
+                        after.on_shared(|shared| shared.end(EndReason::Released));
                     } else {
-                        after.on_cell(|cell| drop(Lease::new(Arc::clone(cell))));
+                        after.on_shared(|shared| drop(Lease::new(Arc::clone(shared))));
                     }
-                    (after.released, after.told) = (true, true);
+                    (after.released, after.informed) = (true, true);
                 });
             }
             push("the request ends", &|after| {
-                after.on_hand_over(InterruptSignal::request_ended);
+                after.on_signal(InterruptSignal::request_ended);
                 after.php = Php::Ends;
             });
         }
         Php::Releases => push("released", &|after| {
-            after.on_cell(|cell| cell.end(EndReason::Released));
-            (after.php, after.released, after.told) = (Php::Runs, true, true);
+            after.on_shared(|shared| shared.end(EndReason::Released));
+            (after.php, after.released, after.informed) = (Php::Runs, true, true);
         }),
-        Php::Asks | Php::AsksNext => push("the leases are asked", &|after| {
+        Php::Asks | Php::AsksNext => push("the leases are queried", &|after| {
             let loss = if after.registered {
-                after.on_cell(|cell| cell.take_loss(clock::now())).0
+                after.on_shared(|shared| shared.take_loss(clock::now())).0
             } else {
                 None
             };
-            // Two of one call: the later is thrown with the earlier as its previous one.
+            // Two losses in one call: the later is thrown with the earlier as its previous
+            // exception.
             let other = if after.registered {
-                after.on_other(|cell| cell.take_loss(clock::now())).and_then(|(loss, _)| loss)
+                after.on_other(|shared| shared.take_loss(clock::now())).and_then(|(loss, _)| loss)
             } else {
                 None
             };
             if other.is_some() && after.php == Php::AsksNext {
-                after.trouble = Some(NEXT_REQUEST);
+                after.violation = Some(NEXT_REQUEST);
             }
             if loss.is_some() {
-                after.trouble = if after.php == Php::AsksNext {
+                after.violation = if after.php == Php::AsksNext {
                     Some(NEXT_REQUEST)
-                } else if after.told {
+                } else if after.informed {
                     Some(AFTER_END)
-                } else if after.cell.status == LeaseStatus::Ended(EndReason::Completed) {
-                    Some(SETTLED)
+                } else if after.shared.status == LeaseStatus::Ended(EndReason::Completed) {
+                    Some(COMPLETED)
                 } else {
                     None
                 };
-                after.told = true;
+                after.informed = true;
             }
             if loss.is_some() || other.is_some() {
                 return;
@@ -508,13 +521,13 @@ fn php(state: &State, without: Without, push: &mut Push<'_>) {
                 _ => Php::Runs,
             };
         }),
-        Php::Notes => push("nothing is pending, it is noted", &|after| {
+        Php::Notes => push("the pending mark is cleared", &|after| {
             (after.pending, after.php) = (false, Php::Runs)
         }),
         Php::Ends => push("its leases are disarmed", &|after| {
             if without != Without::EndOfRequest {
                 after.registered = false;
-                after.on_cell(|cell| cell.disarm());
+                after.on_shared(|shared| shared.disarm());
                 after.on_other(SharedLease::disarm_and_release);
             }
             after.php = Php::EndsDisarmed;
@@ -522,14 +535,14 @@ fn php(state: &State, without: Without, push: &mut Push<'_>) {
         Php::EndsDisarmed => push("its leases are released", &|after| {
             after.php = Php::RunsNext;
             if without != Without::EndOfRequest {
-                after.on_cell(|cell| cell.end(EndReason::Released));
-                (after.released, after.told) = (true, true);
+                after.on_shared(|shared| shared.end(EndReason::Released));
+                (after.released, after.informed) = (true, true);
             }
         }),
         Php::RunsNext => {
             if !state.armed {
                 push("the next request keeps a lease", &|after| {
-                    after.on_hand_over(|hand_over| arm(hand_over, FLAG.with(|flag| *flag)))
+                    after.on_signal(|signal| arm(signal, FLAG.with(|flag| *flag)))
                 });
             }
         }
@@ -537,7 +550,7 @@ fn php(state: &State, without: Without, push: &mut Push<'_>) {
 }
 
 fn keeper(state: &State, without: Without, push: &mut Push<'_>) {
-    // It is one thread: a raise that it has begun comes to its end before anything else.
+    // The heartbeat thread finishes a raise that it has begun before it continues.
     if state.raise != Raise::None {
         raise(state, without, push);
         return;
@@ -547,49 +560,49 @@ fn keeper(state: &State, without: Without, push: &mut Push<'_>) {
     {
         push("the other run was cancelled", &|after| {
             if after
-                .on_other(|cell| cell.refused(EndReason::Cancelled))
+                .on_other(|shared| shared.refused(EndReason::Cancelled))
                 .is_some_and(|(_, raised)| raised)
             {
                 after.raise = Raise::Post;
             }
         });
     }
-    if !state.cell.status.is_final()
-        && state.now >= state.cell.deadline
-        && !matches!(state.keeper, Keeper::Announces(_) | Keeper::Landed(..))
+    if !state.shared.status.is_final()
+        && state.now >= state.shared.deadline
+        && !matches!(state.keeper, Keeper::Announces(_) | Keeper::Answered(..))
     {
-        push("the keeper sees the deadline", &|after| {
-            after.by_keeper(|cell| cell.is_final(clock::now()));
+        push("the thread sees the deadline", &|after| {
+            after.by_keeper(|shared| shared.is_final(clock::now()));
         });
     }
     match state.keeper {
         Keeper::Waits => {
-            if state.cell.status.is_final() {
+            if state.shared.status.is_final() {
                 return;
             }
             let last_step =
-                if without == Without::Silent { state.now } else { state.cell.last_step };
+                if without == Without::Progress { state.now } else { state.shared.last_step };
             match state.schedule.next(state.now, last_step) {
-                Next::Heartbeat => push("a beat is due", &|after| {
-                    let hangs =
-                        after.now >= after.cell.last_step + MAX_SILENT || after.now >= MAX_TOTAL;
-                    after.trouble = hangs.then_some(HANGS);
+                Next::Heartbeat => push("a heartbeat is due", &|after| {
+                    let stalled =
+                        after.now >= after.shared.last_step + MAX_SILENT || after.now >= MAX_TOTAL;
+                    after.violation = stalled.then_some(STALLED);
                     after.keeper = Keeper::Decided;
                 }),
-                Next::Pause(_) => push("the beats rest", &|after| {
-                    after.by_keeper(|cell| cell.pause(last_step, String::new));
+                Next::Pause(_) => push("renewal is paused", &|after| {
+                    after.by_keeper(|shared| shared.pause(last_step, String::new));
                 }),
                 Next::Wait(_) => {}
             }
         }
-        Keeper::Decided => push("the beat is sent", &|after| {
-            let goes =
-                after.by_keeper(|cell| cell.set_out(clock::now())) || without == Without::SetOut;
+        Keeper::Decided => push("the heartbeat is sent", &|after| {
+            let goes = after.by_keeper(|shared| shared.set_out(clock::now()))
+                || without == Without::LastCheck;
             after.keeper = if goes { Keeper::Sent(after.now) } else { Keeper::Waits };
-            after.trouble = (goes && after.released).then_some(BEAT_AFTER_RELEASE);
+            after.violation = (goes && after.released).then_some(HEARTBEAT_AFTER_RELEASE);
         }),
         Keeper::Sent(sent) => {
-            push("the beat is executed", &|after| {
+            push("the heartbeat is executed", &|after| {
                 let answer = match after.refused() {
                     None => {
                         after.until = after.until.max(sent + LEASE);
@@ -599,37 +612,37 @@ fn keeper(state: &State, without: Without, push: &mut Push<'_>) {
                 };
                 after.keeper = Keeper::Executed(sent, answer);
             });
-            push("the beat is lost", &|after| land(after, sent, Answer::Failed));
+            push("the heartbeat is lost", &|after| answered(after, sent, Answer::Failed));
             if state.late.is_none() {
-                push("the beat is given up, and still under way", &|after| {
+                push("the heartbeat times out while in flight", &|after| {
                     after.late = Some(sent + LEASE);
-                    land(after, sent, Answer::Failed);
+                    answered(after, sent, Answer::Failed);
                 });
             }
         }
         Keeper::Executed(sent, answer) => {
-            push("the reply", &|after| land(after, sent, answer));
-            push("the reply is lost", &|after| land(after, sent, Answer::Failed));
+            push("the reply", &|after| answered(after, sent, answer));
+            push("the reply is lost", &|after| answered(after, sent, Answer::Failed));
         }
-        Keeper::Landed(sent, answer) => {
-            push("the outcome is judged", &|after| judge(after, sent, answer, without))
+        Keeper::Answered(sent, answer) => {
+            push("the outcome is evaluated", &|after| evaluate(after, sent, answer, without))
         }
-        Keeper::Announces(standing) => push("the keeper tells", &|after| {
+        Keeper::Announces(reason) => push("the thread announces the end", &|after| {
             after.keeper = Keeper::Waits;
-            let standing = if without == Without::Settlement && standing == EndReason::Completed {
+            let reason = if without == Without::Completion && reason == EndReason::Completed {
                 EndReason::Taken
             } else {
-                standing
+                reason
             };
-            after.by_keeper(|cell| cell.announce(standing));
+            after.by_keeper(|shared| shared.announce(reason));
         }),
     }
     if matches!(state.keeper, Keeper::Sent(_) | Keeper::Executed(..))
-        && state.cell.status.is_final()
+        && state.shared.status.is_final()
     {
-        push("nobody cares for the beat any more", &|after| {
+        push("the heartbeat is abandoned", &|after| {
             let (Keeper::Sent(sent) | Keeper::Executed(sent, _)) = after.keeper else { return };
-            land(after, sent, Answer::GivenUp);
+            answered(after, sent, Answer::GivenUp);
         });
     }
 }
@@ -638,46 +651,47 @@ fn raise(state: &State, without: Without, push: &mut Push<'_>) {
     let late_post = without == Without::PostFirst;
     match state.raise {
         Raise::None => {}
-        Raise::Post if late_post => push("the keeper looks for the flag", &|after| {
-            after.raise = if after.on_hand_over(|hand_over| hand_over.target().is_some()) {
+        Raise::Post if late_post => push("the thread looks up the flag", &|after| {
+            after.raise = if after.on_signal(|signal| signal.target().is_some()) {
                 Raise::Look
             } else {
                 Raise::Set
             };
         }),
-        Raise::Look if late_post => push("the keeper raises the flag", &|after| {
+        Raise::Look if late_post => push("the thread raises the flag", &|after| {
             after.flag = true;
             after.raise = Raise::Set;
         }),
-        Raise::Set if late_post => push("the keeper posts", &|after| {
-            after.on_hand_over(InterruptSignal::post);
+        Raise::Set if late_post => push("the thread posts", &|after| {
+            after.on_signal(InterruptSignal::post);
             after.raise = Raise::None;
         }),
-        Raise::Post => push("the keeper posts", &|after| {
-            after.on_hand_over(InterruptSignal::post);
+        Raise::Post => push("the thread posts", &|after| {
+            after.on_signal(InterruptSignal::post);
             after.raise = Raise::Look;
         }),
-        Raise::Look => push("the keeper looks for the flag", &|after| {
-            after.raise = if after.on_hand_over(|hand_over| hand_over.target().is_some()) {
+        Raise::Look => push("the thread looks up the flag", &|after| {
+            after.raise = if after.on_signal(|signal| signal.target().is_some()) {
                 Raise::Set
             } else {
                 Raise::None
             };
         }),
-        // The flag is the engine's, and is there for ever: it may be raised when the request that armed it has ended.
-        Raise::Set => push("the keeper raises the flag", &|after| {
+        // The flag belongs to the engine and is never freed: it may be raised after the request
+        // that armed it has ended.
+        Raise::Set => push("the thread raises the flag", &|after| {
             after.flag = true;
             after.raise = Raise::None;
         }),
     }
 }
 
-fn land(after: &mut State, sent: u64, answer: Answer) {
+fn answered(after: &mut State, sent: u64, answer: Answer) {
     after.by_keeper(SharedLease::land);
-    after.keeper = Keeper::Landed(sent, answer);
+    after.keeper = Keeper::Answered(sent, answer);
 }
 
-fn judge(after: &mut State, sent: u64, answer: Answer, without: Without) {
+fn evaluate(after: &mut State, sent: u64, answer: Answer, without: Without) {
     after.keeper = Keeper::Waits;
     match answer {
         Answer::Renewed => {
@@ -686,33 +700,33 @@ fn judge(after: &mut State, sent: u64, answer: Answer, without: Without) {
                 Without::Late => (sent, sent),
                 _ => (after.now, sent),
             };
-            after.by_keeper(|cell| cell.renewed(now, counts_from, LEASE));
+            after.by_keeper(|shared| shared.renewed(now, counts_from, LEASE));
             after.schedule.succeeded(sent);
         }
         Answer::Failed if without == Without::Unknown => {
-            after.by_keeper(|cell| cell.refused(EndReason::Taken))
+            after.by_keeper(|shared| shared.refused(EndReason::Taken))
         }
         Answer::Failed => {
-            after.by_keeper(|cell| cell.failed(clock::now(), String::new()));
+            after.by_keeper(|shared| shared.failed(clock::now(), String::new()));
             after.schedule.failed(after.now, 0);
         }
-        Answer::Refused(standing) => {
-            if after.by_keeper(|cell| cell.make_final(standing)).is_ok() {
-                after.keeper = Keeper::Announces(standing);
+        Answer::Refused(reason) => {
+            if after.by_keeper(|shared| shared.make_final(reason)).is_ok() {
+                after.keeper = Keeper::Announces(reason);
             }
         }
         Answer::GivenUp => {}
     }
 }
 
-/// Takes a step: its name, and what it changes.
+/// Takes a step, given by its name and its change of the state.
 type Push<'a> = dyn FnMut(&'static str, &dyn Fn(&mut State)) + 'a;
 
 struct Explored {
     states: usize,
-    /// The first trouble and the way into it, by the fewest steps.
-    trouble: Option<(&'static str, Vec<&'static str>)>,
-    /// How often each step was taken: one that never is proves nothing.
+    /// The first violation and the shortest path to it.
+    violation: Option<(&'static str, Vec<&'static str>)>,
+    /// How often each step was taken: a step that is never taken proves nothing.
     seen: HashMap<&'static str, usize>,
 }
 
@@ -724,14 +738,14 @@ fn explore(without: Without, scale: Scale) -> Explored {
     let mut seen = HashMap::new();
     while let Some(index) = queue.pop_front() {
         let state = states[index].clone();
-        if let Some(trouble) = state.wrong(without) {
-            let (mut way, mut at) = (Vec::new(), index);
+        if let Some(violation) = state.violated(without) {
+            let (mut path, mut at) = (Vec::new(), index);
             while let Some((parent, step)) = parents[at] {
-                way.push(step);
+                path.push(step);
                 at = parent;
             }
-            way.reverse();
-            return Explored { states: states.len(), trouble: Some((trouble, way)), seen };
+            path.reverse();
+            return Explored { states: states.len(), violation: Some((violation, path)), seen };
         }
         for (step, after) in successors(&state, without, scale) {
             *seen.entry(step).or_insert(0) += 1;
@@ -743,7 +757,7 @@ fn explore(without: Without, scale: Scale) -> Explored {
             }
         }
     }
-    Explored { states: states.len(), trouble: None, seen }
+    Explored { states: states.len(), violation: None, seen }
 }
 
 #[test]
@@ -754,15 +768,11 @@ fn every_order_of_steps_keeps_the_rules_of_the_keeper() {
         let mut seen: Vec<_> = explored.seen.iter().collect();
         seen.sort();
         println!("{scale:?}: {} states; {seen:?}", explored.states);
-        assert_eq!(explored.trouble, None);
-        assert!(
-            explored.states > 10_000,
-            "the model is more than a handful of states: {}",
-            explored.states
-        );
+        assert_eq!(explored.violation, None);
+        assert!(explored.states > 10_000, "the model has too few states: {}", explored.states);
         steps.extend(explored.seen.into_keys());
     }
-    // One more there is, and a missing rule alone brings it.
+    // There is one more step, which only occurs without a rule.
     assert_eq!(steps.len(), 34, "a step is never taken: {steps:?}");
 }
 
@@ -772,21 +782,22 @@ fn each_rule_of_the_keeper_is_needed() {
         (Without::SendTime, LONG, HELD_WHEN_TAKEN),
         (Without::Clock, LONG, HELD_PAST_DEADLINE),
         (Without::Late, LONG, COMES_BACK),
-        (Without::SetOut, LONG, BEAT_AFTER_RELEASE),
+        (Without::LastCheck, LONG, HEARTBEAT_AFTER_RELEASE),
         (Without::Unknown, LONG, NO_LOSS),
-        (Without::Silent, LONG, HANGS),
+        (Without::Progress, LONG, STALLED),
         (Without::DisarmInRelease, LONG, AFTER_END),
         (Without::DisarmInStep, LONG, AFTER_END),
-        (Without::Settlement, LONG, SETTLED),
-        (Without::TakeFirst, TWO, NEVER_TOLD),
-        (Without::PostFirst, LONG, NEVER_TOLD),
+        (Without::Completion, LONG, COMPLETED),
+        (Without::TakeFirst, TWO, NEVER_REPORTED),
+        (Without::PostFirst, LONG, NEVER_REPORTED),
         (Without::EndOfRequest, LONG, NEXT_REQUEST),
         (Without::Fork, LONG, CHILD),
     ] {
         let explored = explore(without, scale);
-        let (trouble, way) =
-            explored.trouble.unwrap_or_else(|| panic!("without {without:?} nothing goes wrong"));
-        println!("without {without:?}: {trouble}: {}", way.join(", "));
-        assert_eq!(trouble, expected, "without {without:?}: {way:?}");
+        let (violation, path) = explored
+            .violation
+            .unwrap_or_else(|| panic!("without {without:?} no violation is found"));
+        println!("without {without:?}: {violation}: {}", path.join(", "));
+        assert_eq!(violation, expected, "without {without:?}: {path:?}");
     }
 }
