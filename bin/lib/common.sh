@@ -1,9 +1,10 @@
-# Shared by the scripts of bin/: where the project is, how to speak to the user, progress on a terminal. Sourced, not run.
+# Shared by the scripts of bin/: the project's folder, output, progress on a terminal. Sourced, not
+# run.
 # shellcheck shell=bash
 set -euo pipefail
 NRLLM_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 export NRLLM_TOP
-# A newcomer's shell may not have read rustup's environment yet.
+# The shell may not have read rustup's environment yet, right after its installation.
 [ ! -d "$HOME/.cargo/bin" ] || case ":$PATH:" in *":$HOME/.cargo/bin:"*) ;; *) PATH="$HOME/.cargo/bin:$PATH" ;; esac
 case ":$PATH:" in *:/usr/sbin:*) ;; *) PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin" ;; esac
 export PATH
@@ -11,7 +12,8 @@ export PATH
 export LC_ALL=C.UTF-8
 unset LANGUAGE
 
-# Tools that a suite installs once live here, outside the working copy: another copy on this machine finds them.
+# Tools that a suite installs once live here, outside the working copy: another copy on this machine
+# finds them.
 NRLLM_TOOLS=${XDG_CACHE_HOME:-$HOME/.cache}/nrllm-runtime
 
 say() { printf '%s\n' "$*"; }
@@ -19,7 +21,7 @@ warn() { printf '%s\n' "$*" >&2; }
 die() { warn "$(basename "$0"): $*"; exit 1; }
 # The comment at the head of a script is its help. Prints it.
 usage() { sed -n '2,/^[^#]/{/^#/!d;s/^# \{0,1\}//p}' "$0"; }
-# Every script answers --help, at whatever place before a `--`, and exits with 0.
+# Every script prints its help for --help, anywhere before a `--`, and exits with 0.
 for NRLLM_ARGUMENT in "$@"; do
     case $NRLLM_ARGUMENT in
         --help | -h) usage; exit 0 ;;
@@ -43,13 +45,14 @@ seconds_since() {
     printf '%d.%d' $((us / 1000000)) $((us / 100000 % 10))
 }
 
-# progress LABEL LOG COMMAND...: runs the command with its output in LOG. On a terminal one line shows that it goes on (the time,
-# and the last line of the log); elsewhere nothing is printed. Answers the command's exit code; the log stays for the caller.
+# progress LABEL LOG COMMAND...: runs the command with its output in LOG. On a terminal one line
+# shows the progress (the time, and the last line of the log); elsewhere nothing is printed. Returns
+# the command's exit code; the caller keeps the log.
 progress() {
     local label=$1 log=$2 start=$EPOCHREALTIME status=0 last width
     shift 2
-    # In a process group of its own: when the user stops this script, all that the command has started is stopped with it, and before
-    # this script cleans up.
+    # In a separate process group: when the user stops this script, everything that the command has
+    # started is stopped too, before this script cleans up.
     set -m
     "$@" >"$log" 2>&1 </dev/null &
     PROGRESS_PID=$!
@@ -60,7 +63,7 @@ progress() {
         last=$(tail -c 400 "$log" 2>/dev/null | tr -d '\033' | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 || true)
         [ "$width" -gt 0 ] || width=1
         printf '\r\033[K%s  %5ss  %s' "$label" "$(seconds_since "$start")" "${last:0:$width}"
-        # Only the rhythm of the display: nothing waits for it to be right.
+        # This only paces the display; its accuracy does not matter.
         sleep 0.3
     done
     wait "$PROGRESS_PID" || status=$?
@@ -71,7 +74,7 @@ progress() {
 progress_stop() {
     trap '' INT TERM
     kill -TERM -- "-$PROGRESS_PID" 2>/dev/null || true
-    # Those that do not listen get a moment, then no choice.
+    # Processes that ignore the signal are killed after a moment.
     local i
     for ((i = 0; i < 50; i++)); do
         kill -0 -- "-$PROGRESS_PID" 2>/dev/null || break

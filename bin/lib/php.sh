@@ -1,11 +1,14 @@
-# Facts about the PHP that is used: its binary, its run-tests.php, the arguments that load what a test needs. Sourced after common.sh.
+# Facts about the PHP that is used: its binary, its run-tests.php, the arguments that load what a
+# test needs. Sourced after common.sh.
 # shellcheck shell=bash
-# Not exported unless the caller did: cargo builds PHP's bindings anew whenever the variables PHP and PHP_CONFIG change.
+# Not exported unless the caller did: cargo rebuilds PHP's bindings whenever the variables PHP and
+# PHP_CONFIG change.
 PHP_GIVEN=${PHP:-}
 PHP=$(command -v "${PHP:-php}") || die "there is no ${PHP_GIVEN:-php} on this machine: run bin/setup"
 
-# php-config of the same PHP. The variable PHP_CONFIG comes first, then the folder of PHP: two builds of
-# a version can be installed. Debian names it by version, and the unversioned one may be of another.
+# php-config of the same PHP. The variable PHP_CONFIG comes first, then the folder of PHP: two
+# builds of a version can be installed. Debian names it by version, and the unversioned one may be
+# of another.
 php_config() {
     local version config folder
     version=$("$PHP" -n -r 'echo PHP_MAJOR_VERSION, ".", PHP_MINOR_VERSION;')
@@ -20,7 +23,7 @@ php_config() {
     die "there is no php-config for PHP $version ($PHP): install its development package (bin/setup does it on Debian)"
 }
 
-# Tells the build which PHP to build for, where that is another than what it finds by itself.
+# Sets the PHP to build for, where it differs from the one that the build finds by itself.
 php_for_cargo() {
     local config found
     config=$(php_config)
@@ -30,7 +33,8 @@ php_for_cargo() {
     fi
 }
 
-# run-tests.php has to be of the PHP that is tested. Debian keeps one for each API version, others one for each prefix.
+# run-tests.php has to be of the PHP that is tested. Debian keeps one for each API version, others
+# one for each prefix.
 php_run_tests() {
     local config candidate
     config=$(php_config)
@@ -44,8 +48,8 @@ php_run_tests() {
     die "there is no run-tests.php for $PHP: install its development package (bin/setup does it on Debian)"
 }
 
-# php_extensions NAME...: prints `-d` and `extension=NAME` in lines for each that PHP has not built in, in the order given
-# (mysqli and pdo_mysql need mysqlnd before them).
+# php_extensions NAME...: prints `-d` and `extension=NAME` in lines for each that PHP has not built
+# in, in the order given (mysqli and pdo_mysql need mysqlnd before them).
 php_extensions() {
     local built_in dir name
     built_in=$("$PHP" -n -m)

@@ -2,8 +2,9 @@
 # shellcheck shell=bash
 source "$NRLLM_TOP/bin/lib/php.sh"
 
-# phpunit_suite BOOTSTRAP FOLDER [-d NAME=VALUE]... [-- PHPUNIT ARGUMENTS...]: with the module loaded, and the settings given. Skipped,
-# incomplete and risky tests, and those that assert nothing, count as failures.
+# phpunit_suite BOOTSTRAP FOLDER [-d NAME=VALUE]... [-- PHPUNIT ARGUMENTS...]: with the module
+# loaded, and the settings given. Skipped, incomplete and risky tests, and those that assert
+# nothing, count as failures.
 phpunit_suite() {
     local bootstrap=$1 folder=$2 settings=() status=0 phpunit
     shift 2

@@ -1,4 +1,5 @@
-# Builds for other systems than the one at hand, and what a built library needs. Sourced after common.sh.
+# Builds for other systems than this one, and determines what a built library needs. Sourced after
+# common.sh.
 # shellcheck shell=bash
 
 # The oldest glibc that archives load on: Debian 10, Ubuntu 20.04 and RHEL 8 have it or a newer one.
@@ -6,7 +7,7 @@ PORTABLE_GLIBC=2.28
 # The C compiler and linker with which Rust links against an old glibc, a package of PyPI.
 PORTABLE_ZIG=0.17.1
 
-# Paths of this machine that must not be in what is shipped, as rustc's arguments.
+# rustc's arguments that keep paths of this machine out of release artefacts.
 portable_rustflags() {
     local cargo_home=${CARGO_HOME:-$HOME/.cargo} flags
     flags="--remap-path-prefix=$NRLLM_TOP=/nrllm-runtime --remap-path-prefix=$cargo_home=/cargo"
@@ -15,8 +16,8 @@ portable_rustflags() {
     printf '%s\n' "$flags"
 }
 
-# portable_linker GLIBC: prints the path of a compiler that links against that glibc. Installs it once,
-# into the user's cache. Returns 1, with the reason, where it cannot be had.
+# portable_linker GLIBC: prints the path of a compiler that links against that glibc. Installs it
+# once, into the user's cache. Returns 1, with the reason, where it cannot be had.
 portable_linker() {
     local glibc=$1 tools=$NRLLM_TOOLS log arch linker
     if [ ! -x "$tools/zig-$PORTABLE_ZIG/bin/python3" ] || [ ! -e "$tools/zig-$PORTABLE_ZIG/.ready" ]; then
@@ -39,7 +40,7 @@ portable_linker() {
         *) warn "There is no such linker for $(uname -m)."; return 1 ;;
     esac
     linker=$tools/zig-$PORTABLE_ZIG/cc-$glibc
-    # rustc asks for GCC's unwinder, in whose place this one has LLVM's.
+    # rustc requests GCC's unwinder; this toolchain has LLVM's instead.
     cat >"$linker.new" <<SCRIPT
 #!/usr/bin/env bash
 arguments=()
@@ -57,7 +58,8 @@ SCRIPT
     printf '%s\n' "$linker"
 }
 
-# lowest_glibc FILE: the lowest glibc on which the library loads, as 2.28; nothing where it needs none.
+# lowest_glibc FILE: the lowest glibc on which the library loads, as 2.28; nothing where it needs
+# none.
 lowest_glibc() {
     objdump -T "$1" | grep -oE '\(?GLIBC_[0-9][0-9.]*' | sed 's/.*_//' | sort -V | tail -n 1
 }

@@ -1,14 +1,16 @@
-# The private server of a script: started once, named in the environment for everything that runs below. Sourced after common.sh.
+# The private server of a script: started once, and named in the environment of all child processes.
+# Sourced after common.sh.
 # shellcheck shell=bash
 
-# server_start [mariadb|mysql] [-- server options]: starts one and exports NRLLM_TEST_SOCKET, _HOST, _PORT, _USER, _PASSWORD, _SERVER.
-# It ends with this script however that ends: it waits on a pipe that only this script holds.
+# server_start [mariadb|mysql] [-- server options]: starts one and exports NRLLM_TEST_SOCKET, _HOST,
+# _PORT, _USER, _PASSWORD, _SERVER. The server ends with this script however the script ends: it
+# waits on a pipe that only this script holds.
 server_start() {
     local flavour=${1:-mariadb} line name value
     shift || true
     coproc NRLLM_SERVER { exec "$NRLLM_TOP/bin/private-server" --server "$flavour" "$@"; }
-    # bash keeps a coprocess's descriptors from the commands it runs. That is needed here: a child that outlives this script and
-    # holds the pipe's writing end would keep the server alive.
+    # bash keeps a coprocess's descriptors from the commands it runs. That is needed here: a child
+    # that outlives this script and holds the pipe's writing end would keep the server alive.
     NRLLM_SERVER_SCRIPT=$NRLLM_SERVER_PID NRLLM_SERVER_READY=
     while IFS= read -r line <&"${NRLLM_SERVER[0]}"; do
         [ "$line" != ready ] || { NRLLM_SERVER_READY=1; break; }

@@ -1,6 +1,7 @@
 # For the suites of bin/suites: counts, the closing line. Sourced after common.sh.
 #
-# A suite is an executable bin/suites/NN-name; bin/test builds what they need, runs them two at a time and reads their closing line
+# A suite is an executable bin/suites/NN-name; bin/test builds what they need, runs them two at a
+# time and reads their closing line
 #   N passed, N failed
 # Header lines that bin/test reads:
 #   # about: what it tests, in a line
@@ -12,11 +13,12 @@
 #   # only: all                runs with bin/test --all, or when it is named
 #   # matrix: no               bin/matrix leaves it out: another system has no other answer
 #   # if: path                 there is such a suite only where the path exists
-# NRLLM_TEST_ALL is 1 with --all. Arguments are those behind `--` of bin/test. What a suite prints is shown when it fails.
+# NRLLM_TEST_ALL is 1 with --all. Arguments are those behind `--` of bin/test. What a suite prints
+# is shown when it fails.
 # shellcheck shell=bash
 SUITE_PASSED=0 SUITE_FAILED=0
 
-# check LABEL COMMAND...: one thing that holds or does not; its output is kept for the failure.
+# check LABEL COMMAND...: runs one check; its output is kept for a failure.
 check() {
     local label=$1 output status=0
     shift
