@@ -1,8 +1,8 @@
 <?php
 
 /**
- * The classes of this package by name, for programs without Composer's autoloader. Including this file declares nothing and loads no
- * library; that is left to the first use.
+ * The classes of this package by name, for programs without Composer's autoloader. Including this
+ * file declares nothing and loads no library; that is left to the first use.
  */
 
 declare(strict_types=1);
@@ -14,7 +14,8 @@ spl_autoload_register(static function (string $class): void {
         default => null,
     };
     if ($file !== null && preg_match('~^[A-Za-z]+(/[A-Za-z]+)?$~D', $file) === 1 && is_file(__DIR__ . "/src/$file.php")) {
-        // Not once: an exception of a signal handler may have kept a file from declaring its class.
+        // require instead of require_once: an exception of a signal handler may have kept a file
+        // from declaring its class.
         require __DIR__ . "/src/$file.php";
     }
 });

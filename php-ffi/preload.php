@@ -1,7 +1,8 @@
 <?php
 
 /**
- * For opcache.preload: with ffi.enable=preload PHP lets preloaded code use FFI outside the command line too. No library is loaded here.
+ * For opcache.preload: with ffi.enable=preload PHP lets preloaded code use FFI outside the command
+ * line too. No library is loaded here.
  */
 
 declare(strict_types=1);

@@ -9,9 +9,11 @@ use FFI\CData;
 use FFI\CType;
 
 /**
- * A call of the library: a place for the answer, a place for the error, and the error as an exception. The places are made anew for each
- * call: a signal handler may run between two lines of this file and make a call of its own. It may also throw; where it does so between
- * FFI::addr() and a call that FFI::addr() is an argument of, PHP 8.2 crashes. So no call of FFI stands within the arguments of another.
+ * A call of the library, with memory for the result and for the error, which is thrown as an
+ * exception. The memory is allocated for each call: a signal handler may run between two lines of
+ * this file and make its own call. The handler may also throw; where it does so between FFI::addr()
+ * and a call that takes its result as an argument, PHP 8.2 crashes. Therefore no call of FFI is an
+ * argument of another call.
  *
  * @internal
  */
@@ -29,14 +31,15 @@ final class Call
     ];
 
     /**
-     * The types of the places, by name. They live as long as the library is loaded: a pointer to a place refers to the type of the place, and
-     * one that stays behind in the trace of an exception (of a signal handler, say) would refer to freed memory.
+     * The types of that memory, by name. They exist as long as the library is loaded: a pointer
+     * refers to its type, and a pointer that remains in the trace of an exception (of a signal
+     * handler, for example) would refer to freed memory.
      *
      * @var array<string, CType>
      */
     private static array $types = [];
 
-    /** A function that answers true or false. */
+    /** Calls a function that returns true or false. */
     public static function flag(string $function, #[\SensitiveParameter] mixed ...$arguments): bool
     {
         $ffi = Library::ffi();
@@ -47,7 +50,7 @@ final class Call
         return $answer->cdata;
     }
 
-    /** A function that answers with an integer. */
+    /** Calls a function that returns an integer. */
     public static function integer(string $function, #[\SensitiveParameter] mixed ...$arguments): int
     {
         $ffi = Library::ffi();
@@ -58,7 +61,7 @@ final class Call
         return $answer->cdata;
     }
 
-    /** A function that answers with a text. */
+    /** Calls a function that returns a text. */
     public static function text(string $function, #[\SensitiveParameter] mixed ...$arguments): ?string
     {
         $ffi = Library::ffi();
@@ -75,7 +78,7 @@ final class Call
     }
 
     /**
-     * A function that answers with JSON.
+     * Calls a function that returns JSON.
      *
      * @return array<array-key, mixed>
      */
@@ -84,7 +87,7 @@ final class Call
         return json_decode((string)self::text($function, ...$arguments), true, 512, JSON_THROW_ON_ERROR);
     }
 
-    /** A function that answers with a handle of the given type. */
+    /** Calls a function that returns a handle of the given type. */
     public static function handle(string $type, string $function, #[\SensitiveParameter] mixed ...$arguments): CData
     {
         $ffi = Library::ffi();
@@ -95,13 +98,13 @@ final class Call
         return $answer;
     }
 
-    /** A function that only does something. */
+    /** Calls a function without a result. */
     public static function action(string $function, mixed ...$arguments): void
     {
         self::run(Library::ffi(), $function, $arguments);
     }
 
-    /** A number that a function may be given or not. */
+    /** Returns an optional number as a pointer, or null. */
     public static function optional(?int $number): ?CData
     {
         if ($number === null) {

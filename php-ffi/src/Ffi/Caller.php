@@ -8,7 +8,8 @@ use ReflectionProperty;
 use Throwable;
 
 /**
- * Where an exception comes from: the line that called the runtime, as with the extension, and not a line of this package.
+ * Sets the origin of an exception to the line that called the runtime, as the extension does,
+ * instead of a line of this package.
  *
  * @internal
  */
@@ -28,7 +29,8 @@ final class Caller
         while (isset($trace[0]['file']) && str_starts_with($trace[0]['file'], $own)) {
             array_shift($trace);
         }
-        // Called by PHP itself (array_map() …) a frame has no file; the next one is where PHP was called.
+        // A frame that PHP itself called (array_map() …) has no file; the next frame is the caller
+        // of PHP.
         foreach ($trace as $frame) {
             if (isset($frame['file'], $frame['line'])) {
                 $base = $error instanceof \Exception ? \Exception::class : \Error::class;

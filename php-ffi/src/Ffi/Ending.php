@@ -7,10 +7,12 @@ namespace NrLlmRuntime\Ffi;
 use FFI;
 
 /**
- * The end of a request. The library is not told of it, and outside the command line its process goes on to the next request.
+ * Detects the end of a request. The library is not notified of it, and outside the command line its
+ * process continues with the next request.
  *
- * Destructors and shutdown functions of the program may still settle runs, in an order that nobody knows. So from the moment the end
- * is seen, connections are closed after each call, and none is left open by the last one.
+ * Destructors and shutdown functions of the program may still end runs, in an unspecified order.
+ * Therefore, once the end is detected, connections are closed after each call, and the last call
+ * leaves none open.
  *
  * @internal
  */
@@ -21,13 +23,16 @@ final class Ending
 
     private function __construct(private readonly FFI $ffi) {}
 
-    /** The library is loaded, once a request; twice where a signal handler that uses it came in between. */
+    /**
+     * Called when the library is loaded, once per request; twice where a signal handler that uses
+     * it runs in between.
+     */
     public static function begin(FFI $ffi): void
     {
         if (self::$last !== null) {
             return;
         }
-        // What a request that ended without its destructors has left in this process.
+        // Removes what a request that ended without its destructors has left in this process.
         $ffi->nrllm_reset();
         self::$last ??= new self($ffi);
         // Registered from within a shutdown function, it runs behind those of the program.
@@ -36,13 +41,13 @@ final class Ending
         });
     }
 
-    /** Whether the program is in its last shutdown function or in its destructors. */
+    /** Returns whether the program is in its last shutdown function or in its destructors. */
     public static function isNear(): bool
     {
         return self::$near;
     }
 
-    /** A call was made. */
+    /** Called after each call of the library. */
     public static function called(FFI $ffi): void
     {
         if (self::$near) {
@@ -53,7 +58,7 @@ final class Ending
     private static function finish(FFI $ffi): void
     {
         self::$near = true;
-        // After a fatal error no destructor runs; after an exception that nobody caught they do.
+        // After a fatal error no destructor runs; after an uncaught exception destructors do run.
         $error = error_get_last();
         $fatal = $error !== null && ($error['type'] & (E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR)) !== 0
             && !str_starts_with($error['message'], 'Uncaught ');
@@ -64,7 +69,10 @@ final class Ending
         }
     }
 
-    /** Where an exception in a shutdown function has kept those behind it from running, this is the sign of the end. */
+    /**
+     * Destroying this object indicates the end where an exception in a shutdown function has kept
+     * later ones from running.
+     */
     public function __destruct()
     {
         self::$near = true;

@@ -8,9 +8,11 @@ use FFI\CData;
 use Throwable;
 
 /**
- * What the failure taxonomy asks of a throwable. The types and their order come from the library, and so does the class that follows.
+ * Reads the facts about a throwable that the failure taxonomy needs. The library supplies the types
+ * and their order, and derives the failure class.
  *
- * No class is loaded for it and no code of the program runs, except getAttemptErrors() of an exhausted fallback chain.
+ * No class is loaded and no code of the program runs, except getAttemptErrors() of an exhausted
+ * fallback chain.
  *
  * @internal
  */
@@ -20,7 +22,8 @@ final class Facts
     private static ?array $taxonomy = null;
 
     /**
-     * The arguments failure_type, code, retry_after_seconds, error_class and its length, as the library takes them.
+     * Returns the arguments failure_type, code, retry_after_seconds, error_class and its length, as
+     * the library takes them.
      *
      * @return array{int, ?CData, ?CData, string, int}
      */
@@ -39,7 +42,8 @@ final class Facts
         ['types' => $types, 'fallbackChain' => $chain, 'maxChain' => $limit] = $taxonomy;
         $retryAfter = null;
         for ($followed = 0; $followed <= $limit; $followed++) {
-            // The waiting time of the error that decides; else that of the nearest exception around it.
+            // The waiting time of the deciding error, or else that of the nearest exception that
+            // wraps it.
             $retryAfter = self::retryAfter($error) ?? $retryAfter;
             $type = self::type($error, $types);
             if ($type !== $chain) {
@@ -68,7 +72,9 @@ final class Facts
         return 0;
     }
 
-    /** The code as it is stored: getCode() would ask __get() where the property was unset. */
+    /**
+     * Returns the code as it is stored: getCode() would call __get() where the property was unset.
+     */
     private static function code(Throwable $error): ?int
     {
         $properties = get_mangled_object_vars($error);
@@ -78,7 +84,8 @@ final class Facts
     }
 
     /**
-     * What a declared int property `retryAfterSeconds` holds, read without a hook and without __get(). A negative waiting time is none.
+     * Returns the value of a declared int property `retryAfterSeconds`, read without a hook and
+     * without __get(). A negative waiting time counts as none.
      */
     private static function retryAfter(Throwable $error): ?int
     {
@@ -103,7 +110,7 @@ final class Facts
 
     private static function lastAttempt(Throwable $error): ?Throwable
     {
-        // Not is_callable(): __call() is not the method.
+        // method_exists() instead of is_callable(), which is also true for __call().
         if (!method_exists($error, 'getAttemptErrors')) {
             return null;
         }
@@ -130,8 +137,9 @@ final class Facts
     }
 
     /**
-     * A property as the object's own class declares it, whatever its visibility; else one that was added to the object; else a private one of the
-     * class above. Without asking __get(), and without running a hook: a virtual property has no value here.
+     * Returns a property that the object's own class declares, whatever its visibility; otherwise a
+     * dynamic one of the object; otherwise a private one of the parent class. Neither __get() nor a
+     * hook is called: a virtual property has no value here.
      */
     private static function property(object $object, string $name): mixed
     {

@@ -5,14 +5,15 @@ declare(strict_types=1);
 namespace NrLlmRuntime\Ffi;
 
 /**
- * PHP's values as the JSON that the library reads. Strings are bytes and keys may be integers here, which JSON does not know: what it
- * cannot say goes as an object with one key (`$hex`, `$entries`, `$float`, `$type`). No object is asked how it wants to be encoded.
+ * Converts PHP's values to the JSON that the library reads. Strings are bytes and keys may be
+ * integers in PHP: values without a JSON form are written as an object with one key (`$hex`,
+ * `$entries`, `$float`, `$type`). jsonSerialize() of objects is not called.
  *
  * @internal
  */
 final class Json
 {
-    /** How deep arrays are read; deeper ones are of no use to any option. */
+    /** The maximum depth of arrays; no option needs a deeper one. */
     private const MAX_DEPTH = 8;
 
     public static function encode(#[\SensitiveParameter] array|string $value): string
@@ -20,7 +21,7 @@ final class Json
         return json_encode(self::tree($value, 0), JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_PRESERVE_ZERO_FRACTION | JSON_THROW_ON_ERROR);
     }
 
-    /** The name of a value's type as the runtime says it: no class names. */
+    /** Returns the name of a value's type as the runtime writes it, without class names. */
     public static function typeName(#[\SensitiveParameter] mixed $value): string
     {
         return match (true) {
@@ -30,7 +31,7 @@ final class Json
         };
     }
 
-    /** The type of a value as PHP names it in its own TypeError. */
+    /** Returns the type of a value as PHP names it in its own TypeError. */
     public static function given(#[\SensitiveParameter] mixed $value): string
     {
         return match (true) {

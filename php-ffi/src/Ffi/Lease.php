@@ -62,8 +62,9 @@ final class Lease
 
     public function __destruct()
     {
-        // While destructors run, one behind this may still settle the run: on the command line the beats go on until the process ends with
-        // them. Elsewhere the process goes on, and the beats must not.
+        // While destructors run, a later one may still end the run: on the command line heartbeats
+        // continue until the process ends. Elsewhere the process continues, and heartbeats must
+        // not.
         if (!(Ending::isNear() && PHP_SAPI === 'cli')) {
             Library::ffi()->nrllm_kept_lease_free($this->handle);
         }

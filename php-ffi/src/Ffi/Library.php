@@ -8,7 +8,7 @@ use FFI;
 use NrLlmConfigurationException;
 
 /**
- * The C library: where it is, whether it may be trusted, and loaded once a request.
+ * Finds the C library, checks whether it may be trusted, and loads it once per request.
  *
  * @internal but for path() and problem()
  */
@@ -26,7 +26,7 @@ final class Library
     private static ?string $path = null;
 
     /**
-     * The library that is loaded; it is loaded if it was not.
+     * Returns the loaded library, and loads it if necessary.
      *
      * @throws NrLlmConfigurationException
      */
@@ -37,7 +37,7 @@ final class Library
         return (string)self::$path;
     }
 
-    /** Why the library cannot be used here, or null when it can. */
+    /** Returns why the library cannot be used here, or null when it can. */
     public static function problem(): ?string
     {
         try {
@@ -68,7 +68,8 @@ final class Library
         $path = self::find();
         self::checkFile($path);
         self::checkWhole($path);
-        // Asked alone: in a library of another version the functions of the whole header may be missing, or take other arguments.
+        // The version is queried through a separate declaration: in a library of another version
+        // the functions of the whole header may be missing, or take other arguments.
         try {
             $version = FFI::cdef('uint32_t nrllm_abi_version(void);', $path)->nrllm_abi_version();
         } catch (FFI\Exception $error) {
@@ -117,13 +118,14 @@ final class Library
         }
     }
 
-    /** `<arch>-<libc>`, as bin/build-ffi names the folder. */
+    /** Returns `<arch>-<libc>`, as bin/build-ffi names the folder. */
     private static function target(): string
     {
         $machine = strtolower(php_uname('m'));
         $architecture = ['amd64' => 'x86_64', 'arm64' => 'aarch64'][$machine] ?? $machine;
         try {
-            // Only glibc has it, and PHP's own libc is asked, whatever else is installed.
+            // Only glibc has this function, and PHP's own libc is queried, whatever else is
+            // installed.
             FFI::cdef('const char *gnu_get_libc_version(void);');
 
             return "$architecture-glibc";
@@ -142,7 +144,8 @@ final class Library
             }
         } else {
             $path = constant(self::CONSTANT);
-            // No path that depends on the working directory, and no name that the dynamic linker would look for.
+            // Refuses a path that depends on the working directory, and a name that the dynamic
+            // linker would search for.
             if (!is_string($path) || !str_starts_with($path, '/') || str_contains($path, "\0")) {
                 throw self::problemOf('the constant ' . self::CONSTANT . ' must be the absolute path of the library'
                     . (is_string($path) ? ", and is '" . addcslashes($path, "\0..\37\177'\\") . "'" : ', ' . get_debug_type($path) . ' given'));
@@ -159,7 +162,10 @@ final class Library
         return $real;
     }
 
-    /** Whoever can write the library can run code in this process: the same must hold for it as for the PHP files of this package. */
+    /**
+     * A user who can write the library can run code in this process: its permissions must be as
+     * strict as those of this package's PHP files.
+     */
     private static function checkFile(string $path): void
     {
         clearstatcache(true, $path);
@@ -179,8 +185,9 @@ final class Library
     }
 
     /**
-     * A library that was cut off (an upload that broke, a full disk) is mapped all the same, and the first access behind its end terminates the
-     * process by SIGBUS. Its own headers tell how long the file has to be.
+     * A truncated library (an interrupted upload, a full disk) is mapped nevertheless, and the
+     * first access beyond its end terminates the process by SIGBUS. Its own headers contain the
+     * required length of the file.
      */
     private static function checkWhole(string $path): void
     {
@@ -188,7 +195,8 @@ final class Library
         $bytes = static fn(int $offset, int $length): string => (string)file_get_contents($path, false, null, $offset, $length);
         $header = $bytes(0, 64);
         if (strlen($header) < 64 || !str_starts_with($header, "\x7fELF\x02\x01")) {
-            // Not a 64-bit little-endian ELF file: the dynamic linker refuses it in its own words.
+            // The file is not a 64-bit little-endian ELF file: the dynamic linker refuses it with
+            // its own message.
             return;
         }
         ['program' => $program, 'section' => $section] = (array)unpack('Pprogram/Psection', $header, 32);
@@ -207,8 +215,9 @@ final class Library
     }
 
     /**
-     * Whoever can exchange the library, or a folder on its path, need not write it. Nobody may, but those who can exchange this package's PHP
-     * files as well: they run code in this process anyway. So a site whose folders a deploy group may write works as it is.
+     * A user who can replace the library, or a folder on its path, need not write it. Only users
+     * who can replace this package's PHP files as well are allowed to: they can run code in this
+     * process anyway. A site whose folders a deploy group may write therefore works unchanged.
      */
     private static function checkFolders(string $path): void
     {
@@ -219,7 +228,8 @@ final class Library
             if ($mode === false || $owner === false || $group === false) {
                 throw self::problemOf("$path is refused, because nobody knows who may replace it: the folder $folder cannot be looked at");
             }
-            // In a folder with the sticky bit its owner alone can replace what is another's.
+            // In a folder with the sticky bit only the owner of the folder can replace the files of
+            // other users.
             $write = ($mode & 01000) === 0 ? $mode : 0;
             [$who, $remedy] = match (true) {
                 ($write & 0002) !== 0 => ['everybody', "chmod o-w $folder"],
@@ -242,7 +252,7 @@ final class Library
         $users = [0, function_exists('posix_geteuid') ? posix_geteuid() : null];
         $groups = [];
         for ($path = __FILE__; str_starts_with($path, '/'); $path = dirname($path)) {
-            // Silent: open_basedir may hide folders above the package.
+            // Warnings are suppressed: open_basedir may hide folders above the package.
             $mode = @fileperms($path);
             $users[] = @fileowner($path);
             if ($mode !== false && ($mode & 01020) === 0020) {

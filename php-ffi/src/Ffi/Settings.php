@@ -10,8 +10,8 @@ use SensitiveParameterValue;
 /**
  * The library's handle of a set of settings. It is freed with its object.
  *
- * When a program ends, destructors run in an order that nobody knows: one that runs behind this object's may still make a call, and
- * gets a new handle of the same settings.
+ * When a program ends, destructors run in an unspecified order: one that runs after this object's
+ * may still make a call, and gets a new handle of the same settings.
  *
  * @internal
  */
@@ -24,7 +24,8 @@ final class Settings
     {
         $connection = Json::encode($connection);
         $options = Json::encode($options);
-        // What `localhost` means to PHP on this machine; false where the extension is not loaded.
+        // The meaning of `localhost` to PHP on this machine; false where the extension is not
+        // loaded.
         $socket = ini_get('mysqli.default_socket') ?: (ini_get('pdo_mysql.default_socket') ?: '');
         $this->settings = new SensitiveParameterValue([$connection, strlen($connection), $options, strlen($options), $socket, strlen($socket)]);
         $this->handle();

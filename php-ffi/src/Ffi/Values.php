@@ -8,7 +8,8 @@ use ReflectionClass;
 use WeakMap;
 
 /**
- * What the objects of the interface hold. It is kept beside them: they have no properties, so that no dump, cast or export shows any.
+ * Stores the data of the interface's objects outside of them: the objects have no properties, so
+ * that no dump, cast or export shows any.
  *
  * @internal
  */
@@ -18,7 +19,7 @@ final class Values
     private static ?WeakMap $values = null;
 
     /**
-     * A new object of a class that `new` refuses.
+     * Returns a new object of a class that `new` refuses.
      *
      * @template T of object
      *
