@@ -1,8 +1,9 @@
 <?php
 
 /**
- * What a call costs: prints `name<TAB>microseconds`, the median of several rounds. bin/bench-ffi runs it through the extension and through the FFI
- * bridge, on the database that NRLLM_BENCH_DATABASE names.
+ * Measures the cost of a call: prints `name<TAB>microseconds`, the median of several rounds.
+ * bin/bench-ffi runs it through the extension and through the FFI bridge, on the database that
+ * NRLLM_BENCH_DATABASE names.
  */
 
 declare(strict_types=1);

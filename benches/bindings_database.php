@@ -1,7 +1,7 @@
 <?php
 
 /**
- * Makes the database of benches/bindings.php on the private server, and prints its name: run 1 is
+ * Creates the database of benches/bindings.php on the private server, and prints its name: run 1 is
  * held by `worker:a`, 50 more are stale.
  */
 

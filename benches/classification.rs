@@ -1,4 +1,4 @@
-//! The failure taxonomy without PHP: what a classification costs beside the engine's own part.
+//! The failure taxonomy without PHP: the cost of a classification apart from the engine's own part.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "benches are programs of their own")]
 
@@ -7,7 +7,7 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use nrllm_runtime::domain::failure::{KnownType, Throwable, classify, error_class};
 
-/// A throwable by hand: its type and code, and how many fallback chains it is wrapped in.
+/// A constructed throwable: its type and code, and the number of fallback chains that wrap it.
 #[derive(Clone, Copy)]
 struct Described {
     known: Option<KnownType>,

@@ -1,4 +1,4 @@
-//! The decisions: what becomes of a run, and how long it waits.
+//! The decisions about a run, and its backoff.
 
 #![allow(missing_docs, reason = "benches are programs of their own")]
 

@@ -1,10 +1,10 @@
 <?php
 
 /**
- * What a read of a kept lease costs, the call from PHP included:
+ * Measures the cost of a read of a kept lease, including the call from PHP:
  *   php -d extension=target/release/libnrllm_runtime.so benches/lease-reads.php
- * Needs a server as the tests do (NRLLM_TEST_SOCKET, _USER, _PASSWORD). Each figure is the best of 50 batches, so that what else the machine
- * does counts little; the cost of the empty loop is taken off.
+ * Needs a server as the tests do (NRLLM_TEST_SOCKET, _USER, _PASSWORD). Each figure is the best of
+ * 50 batches, so that other load has little effect; the cost of the empty loop is subtracted.
  */
 
 declare(strict_types=1);

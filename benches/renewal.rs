@@ -1,4 +1,4 @@
-//! A renewal on a real server: the one that the environment names, as `bin/bench criterion` does.
+//! A renewal on a real server, which the environment names, as `bin/bench criterion` sets it.
 
 #![allow(
     missing_docs,
@@ -37,7 +37,8 @@ fn panic_without(name: &str) -> ! {
     std::process::exit(2)
 }
 
-/// A database of this bench with one run that the owner holds; dropped at the end.
+/// A database of this bench with one run that the owner holds. Dropping the value drops the
+/// database.
 async fn prepare(socket: &str, user: &str, password: &str, database: &str) -> Conn {
     let options = OptsBuilder::default()
         .socket(Some(socket))

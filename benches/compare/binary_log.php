@@ -4,10 +4,11 @@ declare(strict_types=1);
 
 namespace Bench;
 
-// What an operation costs where the server keeps a binary log: time, bytes of the log and of the storage engine's redo log. bin/bench starts a
-// server per setup and runs this on each, as sites run it: durable, every commit waits for the disk.
+// Measures the cost of an operation where the server keeps a binary log: time, bytes of the log and
+// of the storage engine's redo log. bin/bench starts one server per setup and runs this script on
+// each, configured as sites are: durable, every commit waits for the disk.
 //   php binary_log.php OUT.json LABEL [quick] [restricted]      adds the setup LABEL to OUT.json
-// `restricted`: an account that may not set binlog_row_image, for the module.
+// `restricted`: the extension uses an account that may not set binlog_row_image.
 
 require_once __DIR__ . '/lib.php';
 require_once __DIR__ . '/counts.php';

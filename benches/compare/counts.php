@@ -7,8 +7,9 @@ namespace Bench;
 require_once __DIR__ . '/lib.php';
 
 /**
- * User instructions and system calls of one operation, by valgrind's callgrind: what a busy machine cannot disturb. A variant runs the operation
- * few and many times, each in a process of its own; the difference leaves the start out.
+ * Counts user instructions and system calls of one operation by valgrind's callgrind, which other
+ * load does not affect. A variant runs the operation a few times and many times, in separate
+ * processes; the difference excludes the start.
  *
  * @return array{instructions: float, syscalls: float, kinds: array<string, float>}
  */
@@ -34,7 +35,8 @@ function count_operation(Server $server, string $database, string $variant, stri
     $kinds = [];
     foreach ($second['kinds'] as $kind => $calls) {
         $each = $per($first['kinds'][$kind] ?? 0, $calls);
-        // What an operation does now and then (growing a buffer) is none of its own calls, and reading a clock is none outside valgrind (vDSO).
+        // Occasional calls (growing a buffer) are not counted for the operation, and reading a
+        // clock is no system call outside valgrind (vDSO).
         if ($each >= 0.5 && !in_array($kind, ['clock_gettime', 'gettimeofday', 'time'], true)) {
             $kinds[$kind] = round($each, 2);
         }
@@ -44,8 +46,9 @@ function count_operation(Server $server, string $database, string $variant, stri
 }
 
 /**
- * Lets the server take a millisecond for a write, so that every reply is waited for: how often a client looks for a reply that is not there yet, and
- * whether it has to wait at all, depends on the load of the machine otherwise.
+ * Delays each write of the server by a millisecond, so that the client waits for every reply.
+ * Otherwise the load of the machine decides how often a client polls for a reply and whether it
+ * waits at all.
  */
 function slow_writes(Server $server): void
 {
@@ -57,7 +60,7 @@ function fast_writes(Server $server): void
     $server->run('DROP TRIGGER slow_writes');
 }
 
-/** A run that the bench's owner holds. */
+/** Creates a run that the bench's owner holds. */
 function held_run(Server $server): int
 {
     $server->run("INSERT INTO tx_nrllm_agentrun (uuid, status, claimed_by, lease_expires, queued_request) VALUES (UUID(), 'running', '" . OWNER . "', 1900000000, 'x')");

@@ -9,7 +9,7 @@ use Doctrine\DBAL\DriverManager;
 use Doctrine\DBAL\ParameterType;
 use Doctrine\DBAL\Query\QueryBuilder;
 
-/** A run as the repository gives it to its callers. */
+/** A run as the repository returns it to its callers. */
 final readonly class Run
 {
     public function __construct(
@@ -41,8 +41,9 @@ final readonly class Run
 }
 
 /**
- * Variant a: the way of TYPO3. Doctrine's QueryBuilder over mysqli with named parameters and quoted identifiers; one statement a run; whole
- * rows are loaded to decide; a renewal that changed no row is asked for again. Payloads are not decrypted, which the real thing does.
+ * Variant a: the way of TYPO3. Doctrine's QueryBuilder over mysqli with named parameters and quoted
+ * identifiers; one statement per run; whole rows are loaded to decide; a renewal that changed no
+ * row is verified by a second query. Payloads are not decrypted, unlike in nr_llm.
  */
 final class DoctrineVariant implements Variant
 {

@@ -2,7 +2,8 @@
 
 declare(strict_types=1);
 
-// The exceptions that the failure taxonomy knows, as nr_llm and PSR-18 have them: no more than the taxonomy looks at.
+// The exceptions that the failure taxonomy knows, as nr_llm and PSR-18 declare them, reduced to
+// what the taxonomy reads.
 
 namespace Psr\Http\Client {
     interface ClientExceptionInterface extends \Throwable {}
@@ -36,7 +37,7 @@ namespace Bench {
 
     final class NetworkFailure extends \RuntimeException implements \Psr\Http\Client\NetworkExceptionInterface {}
 
-    /** One throwable a family. */
+    /** Returns one throwable per family. */
     function throwable(string $family): \Throwable
     {
         return match ($family) {

@@ -6,7 +6,10 @@ namespace Bench;
 
 use Netresearch\NrLlm\Provider\Exception as Provider;
 
-/** The value object that a classification in PHP builds: what NrLlmFailure carries, and as immutable. */
+/**
+ * The value object that a classification in PHP builds, with the data of NrLlmFailure and as
+ * immutable.
+ */
 final class PlainFailure implements \JsonSerializable
 {
     public function __construct(
@@ -41,13 +44,13 @@ final class PlainFailure implements \JsonSerializable
     }
 }
 
-/** The failure taxonomy in plain PHP, as short as it can be written with the same answers. */
+/** The failure taxonomy in plain PHP, as short as possible with the same results. */
 final class Ladder
 {
     public static function classify(\Throwable $error): PlainFailure
     {
         $name = $error::class;
-        // The rest of an anonymous class's name is a path of this server.
+        // The rest of an anonymous class's name is a path on this server.
         if (($nul = strpos($name, "\0")) !== false) {
             $name = substr($name, 0, $nul);
         }

@@ -1,10 +1,11 @@
 /*
- * Variant e, the limit: what libmariadb costs from C, with each statement prepared once and nothing around it. The same statements as
- * the module's, so that what differs is the client alone.
+ * Variant e, the limit: the cost of libmariadb from C, with each statement prepared once and no
+ * other work. The statements are the extension's, so that the client is the only difference.
  *
  *   limit SOCKET USER PASSWORD DATABASE TABLE
  *
- * Reads commands from standard input and answers each with one line of JSON; see worker.php, which speaks the same.
+ * Reads commands from standard input and answers each with one line of JSON, by the protocol of
+ * worker.php.
  */
 #include <mysql.h>
 #include <stdint.h>
@@ -71,7 +72,7 @@ static void text(struct statement *statement, int index, const char *value)
     statement->lengths[index] = strlen(value);
 }
 
-/* Binds and executes; answers the matched rows. */
+/* Binds and executes a statement; returns the matched rows. */
 static long long execute(struct statement *statement)
 {
     if (mysql_stmt_bind_param(statement->handle, statement->bind) || mysql_stmt_execute(statement->handle)) {
@@ -212,11 +213,11 @@ int main(int argc, char **argv)
     table = argv[5];
     db = mysql_init(NULL);
     mysql_options(db, MYSQL_SET_CHARSET_NAME, "utf8mb4");
-    /* Matched rows, not changed ones: the limit asks for them the cheapest way there is. */
+    /* Matched rows, not changed ones: requested in the cheapest way. */
     if (!mysql_real_connect(db, "localhost", argv[2], argv[3], argv[4], 0, argv[1], CLIENT_FOUND_ROWS)) {
         fail("connect");
     }
-    /* The level that the server logs statements in, as the other variants have it. */
+    /* The isolation level in which the server logs statements, as in the other variants. */
     run("SET SESSION tx_isolation = IF(@@log_bin AND @@binlog_format <> 'ROW', 'REPEATABLE-READ', 'READ-COMMITTED')");
 
     struct statement renew, fence, claim, lock, requeue;

@@ -6,7 +6,7 @@ namespace Bench;
 
 use NrLlmRuntime;
 
-/** Variants c and d: the module, or the FFI bridge; the same classes with the same names. */
+/** Variants c and d: the extension, or the FFI bridge, which have the same classes. */
 final class NativeVariant implements Variant
 {
     private readonly NrLlmRuntime $runtime;
@@ -17,7 +17,7 @@ final class NativeVariant implements Variant
             'driver' => 'mysqli', 'host' => 'localhost', 'unix_socket' => $target->socket, 'user' => $target->user, 'password' => $target->password,
             'dbname' => $target->database,
         ], ['table' => $target->table, 'queryTimeoutMs' => $target->timeoutMs]);
-        // Connects: what a connection costs is measured by itself.
+        // Connects: the cost of a connection is measured separately.
         $this->runtime->leaseState(1, 'bench');
     }
 

@@ -8,8 +8,9 @@ use PDO;
 use PDOStatement;
 
 /**
- * Variant b: the best that plain PHP can do. PDO with native prepared statements, each prepared once; runs are reaped by lists, without their
- * payloads; matched rows are counted, so that a renewal is one round trip. The same guards and the same locking as the module's.
+ * Variant b: the fastest plain PHP. PDO with native prepared statements, each prepared once; runs
+ * are reaped by lists, without their payloads; matched rows are counted, so that a renewal is one
+ * round trip. The guards and the locking are the extension's.
  */
 final class PlainVariant implements Variant
 {
@@ -31,7 +32,8 @@ final class PlainVariant implements Variant
             PDO::ATTR_EMULATE_PREPARES => false,
             PDO::MYSQL_ATTR_FOUND_ROWS => true,
         ]);
-        // TYPO3's own level where the server logs statements, for which READ COMMITTED would log rows; else the level that locks least.
+        // TYPO3's own isolation level where the server logs statements, since READ COMMITTED would
+        // log rows; otherwise the level that locks least.
         $statements = $this->pdo->query("SELECT @@log_bin AND @@binlog_format <> 'ROW'")->fetchColumn();
         $this->pdo->exec('SET SESSION TRANSACTION ISOLATION LEVEL ' . ($statements ? 'REPEATABLE READ' : 'READ COMMITTED'));
     }

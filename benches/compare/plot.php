@@ -4,10 +4,13 @@ declare(strict_types=1);
 
 namespace Bench;
 
-/** Colours of the variants, the same in every plot; told apart also by those who see few colours, and labelled anyway. */
+/**
+ * Colours of the variants, the same in every plot; distinguishable with colour blindness, and
+ * labelled.
+ */
 const COLOURS = ['doctrine' => '#c0504d', 'plain' => '#e0a030', 'module' => '#2f6db3', 'ffi' => '#7fb2e5', 'limit' => '#7a7a7a'];
 
-/** A number in three digits, with its unit. */
+/** Formats a number in three digits, with its unit. */
 function amount(float $value, string $unit): string
 {
     if ($unit === 'µs' && $value >= 1_000) {
@@ -27,7 +30,7 @@ function amount(float $value, string $unit): string
 }
 
 /**
- * Horizontal bars in groups on a logarithmic scale, as SVG.
+ * Draws horizontal bars in groups on a logarithmic scale, as SVG.
  *
  * @param array<string, array<string, float>> $groups group => variant => value
  * @param array<string, string> $names variant => label

@@ -4,10 +4,14 @@ declare(strict_types=1);
 
 namespace Bench;
 
-// How many renewals a second a server takes, by connections: each client renews a run of its own, one renewal after the other, without a pause.
+// Measures how many renewals per second a server executes, by connections: each client renews its
+// own run, one renewal after the other, without a pause.
 //   php rate.php OUT.json LABEL SECONDS [key|cluster|nodes|noblob]
-// Adds its numbers to OUT.json under LABEL. The server is that of bin/bench, with `key` there is one over (status, lease_expires); with `cluster` three Galera nodes, of which one is written to, with
-// `noblob` the same with row images that leave unchanged payloads out, and with `nodes` all three are written to. Clients are the cheapest there are (limit.c) and the module: on a machine with few cores they compete with the server.
+// Adds its numbers to OUT.json under LABEL. The server is that of bin/bench, with `key` the table
+// has one over (status, lease_expires); with `cluster` three Galera nodes, of which one is written
+// to, with `noblob` the same with row images that leave unchanged payloads out, and with `nodes`
+// all three are written to. Clients are the C program (limit.c) and the extension: on a machine
+// with few cores they compete with the server.
 
 require_once __DIR__ . '/lib.php';
 
@@ -53,7 +57,7 @@ if ($kind === 'key') {
 fill($main, $most, ['status' => "'running'", 'claimed_by' => "'" . OWNER . "'", 'lease_expires' => '1700000000', 'queued_request' => PAYLOAD]);
 $uids = array_map(intval(...), array_column($main->link->query('SELECT uid FROM tx_nrllm_agentrun ORDER BY uid')->fetch_all(), 0));
 foreach ($servers as $server) {
-    // The other nodes have the runs a moment later.
+    // The other nodes apply the runs a moment later.
     for ($until = microtime(true) + 20; microtime(true) < $until; usleep(50_000)) {
         try {
             if ($server->value("SELECT COUNT(*) FROM `$database`.tx_nrllm_agentrun") === (string) $most) {
@@ -72,7 +76,7 @@ foreach (['limit', 'module'] as $variant) {
             $workers[] = new Worker($variant, $servers[count($workers) % count($servers)], $database);
         }
         $uid = static fn (int $index): int => $uids[$index];
-        // How many fit into the time is found by a short run.
+        // A short run determines how many renewals fit into the time.
         $count = 100;
         for ($round = 0; $round < 2; $round++) {
             $before = array_map(static fn (Server $server): array => $server->counters(), $servers);
@@ -99,7 +103,8 @@ foreach (['limit', 'module'] as $variant) {
                 return round($sum / $connections / $count, 2);
             };
             $rate = $connections * $count / $took;
-            // One renewal's: flushes of the storage engine, and bytes of the binary log or of what a cluster's nodes send each other.
+            // Per renewal: flushes of the storage engine, and bytes of the binary log or of a
+            // cluster's replication.
             [$fsyncs, $bytes] = [$of('Innodb_data_fsyncs'), max($of('Binlog_bytes_written'), $of('wsrep_replicated_bytes'))];
             $count = max(50, (int) ($rate * (float) $seconds / $connections));
         }

@@ -4,10 +4,12 @@ declare(strict_types=1);
 
 namespace Bench;
 
-// A regression check that no other load disturbs: user instructions, system calls and round trips of a call, against stated bounds.
+// A regression check that other load does not affect: user instructions, system calls and round
+// trips of a call, against stated bounds.
 //   php regress.php
-// The instructions are what callgrind counted (PHP 8.2, glibc 2.36), and ten per cent for other versions of PHP, libc and the compiler. A change that makes a
-// call cheaper lowers them here; one that makes it dearer has to say why.
+// The bounds of the instructions are callgrind's counts (PHP 8.2, glibc 2.36) and ten per cent for
+// other versions of PHP, libc and the compiler. A change that makes a call cheaper lowers them
+// here; a change that makes it more expensive has to state why.
 
 require_once __DIR__ . '/counts.php';
 
@@ -37,11 +39,11 @@ foreach (BOUNDS as $name => [$command, $counted, $calls]) {
     $measured = count_operation($server, $database, 'module', $command, $few, $many);
     $most = (int) ($counted * HEADROOM);
     $report(sprintf('%s: %s instructions (at most %s)', $name, number_format($measured['instructions']), number_format($most)), $measured['instructions'] <= $most);
-    // To a tenth: a buffer that is filled anew every hundred replies is none of a call's own system calls.
+    // Rounded to a tenth: refilling a buffer every hundred replies is not counted for a call.
     $report(sprintf('%s: %s system calls (at most %d) %s', $name, $measured['syscalls'], $calls, json_encode($measured['kinds'])), round($measured['syscalls'], 1) <= $calls);
 }
 fast_writes($server);
-// One statement, prepared once: what the server was asked between few and many renewals.
+// One statement, prepared once: the server's counters between few and many renewals.
 $worker = new Worker('module', $server, $database);
 $worker->ask("renew 3 $uid " . OWNER . ' 1800000000 1');
 $own = $server->counters();

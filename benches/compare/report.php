@@ -4,8 +4,9 @@ declare(strict_types=1);
 
 namespace Bench;
 
-// From the numbers of run.php and scale.php to tables and plots.
-//   php report.php FOLDER      reads results.json, binary-log.json, scale.json and rate.json there, writes results.md and the plots, prints the tables
+// Makes tables and plots from the numbers of run.php and scale.php.
+//   php report.php FOLDER      reads results.json, binary-log.json, scale.json and rate.json there,
+//                              writes results.md and the plots, prints the tables
 
 require_once __DIR__ . '/lib.php';
 require_once __DIR__ . '/plot.php';
@@ -41,7 +42,7 @@ function table(array $head, array $rows): string
 
 $present = array_intersect_key(SHORT, $results['operations']['renew changed']['default']);
 
-// ---- the figures to reach ------------------------------------------------------------------------------------------------------
+// ---- the figures to reach -----------------------------------------------------------------------
 $figures = [];
 $figure = static function (string $what, string $wanted, string $measured, ?bool $reached) use (&$figures): void {
     $figures[] = [$what, $wanted, $measured, $reached === null ? '' : ($reached ? 'yes' : 'NO')];
@@ -77,7 +78,7 @@ foreach (['renew changed', 'renew unchanged'] as $operation) {
 }
 $counts = $results['counts'];
 [$ours, $limit] = [$counts['renew']['module'], $counts['renew']['limit']];
-// A reply that came in two pieces once in hundreds of calls is none of a call's own.
+// A reply in two pieces, once in hundreds of calls, is not counted for a call.
 [$ours['syscalls'], $limit['syscalls']] = [round($ours['syscalls'], 1), round($limit['syscalls'], 1)];
 $figure('renew: system calls', "e's {$limit['syscalls']} and one", (string) $ours['syscalls'], $ours['syscalls'] <= $limit['syscalls'] + 1);
 $figure('renew: user instructions', "4 times e's " . number_format($limit['instructions'], 0, '.', ' '), sprintf('%s (%.2f times)', number_format($ours['instructions'], 0, '.', ' '), $ours['instructions'] / $limit['instructions']), $ours['instructions'] <= 4 * $limit['instructions']);
@@ -110,8 +111,8 @@ if ($scale !== null) {
     $figure('50 stale among 100 000 running listed, with the key', 'under 2 ms', amount($scale['with key']['list 50'], 'µs'), $scale['with key']['list 50'] < 2_000);
     foreach (['without key', 'with key'] as $key) {
         $beats = $scale[$key]['beats']['module'];
-        $figure("beats beside 2 reapers, $key: row lock waits", '0', (string) $beats['lock waits'], $beats['lock waits'] === 0);
-        $figure("beats beside 2 reapers, $key: worst beat", 'under 250 ms', amount($beats['max'], 'µs'), $beats['max'] < 250_000);
+        $figure("heartbeats beside 2 reapers, $key: row lock waits", '0', (string) $beats['lock waits'], $beats['lock waits'] === 0);
+        $figure("heartbeats beside 2 reapers, $key: worst heartbeat", 'under 250 ms', amount($beats['max'], 'µs'), $beats['max'] < 250_000);
     }
 }
 $markdown .= "# Results\n\nMade by `bin/bench`" . ($about['plan'] === 'quick' ? ' `--quick`' : '') . " on {$about['date']}: {$about['machine']}, {$about['cores']} cores (load average {$about['load']} when it began, other work included), PHP {$about['php']}, "
@@ -119,7 +120,7 @@ $markdown .= "# Results\n\nMade by `bin/bench`" . ($about['plan'] === 'quick' ? 
     . ($scale === null ? '' : ', [scale.json](scale.json)') . ($rate === null ? '' : ', [rate.json](rate.json)') . ". What the columns mean: [benchmarks.md](../../benchmarks.md).\n\n## The figures to reach\n\n";
 $markdown .= table(['figure', 'wanted', 'measured', 'reached'], $figures) . "Why some are not reached: [benchmarks.md](../../benchmarks.md#what-is-not-reached-and-why).\n\n";
 
-// ---- operations ------------------------------------------------------------------------------------------------------------------
+// ---- operations ---------------------------------------------------------------------------------
 foreach (MODE as $mode => $setting) {
     $markdown .= "## One run, $mode durability ($setting)\n\nWall time of one call (median), CPU time of the client, statements, round trips, bytes sent and received.\n\n";
     $rows = [];
@@ -171,7 +172,7 @@ if ($log !== null) {
 }
 if ($scale !== null) {
     $markdown .= "## Scale\n\n" . number_format($scale['finished'], 0, '.', ' ') . ' finished runs, ' . number_format($scale['running'], 0, '.', ' ') . ' running, ' . number_format($scale['stale'], 0, '.', ' ')
-        . " of them stale; 50 live workers that beat meanwhile, two reapers that drain the stale ones.\n\n";
+        . " of them stale; 50 live workers that send heartbeats meanwhile, two reapers that drain the stale ones.\n\n";
     $rows = [];
     foreach (['without key', 'with key'] as $key) {
         $row = $scale[$key];
@@ -185,7 +186,7 @@ if ($scale !== null) {
                 amount($row['p50'], 'µs'), amount($row['p99'], 'µs'), amount($row['max'], 'µs'), (string) $row['lock waits'], (string) $row['deadlocks'], number_format($row['rows locked'], 0, '.', ' '), (string) $row['lost']];
         }
     }
-    $markdown .= table(['key', 'beside', 'drained in', 'beats', 'p50', 'p99', 'worst', 'row lock waits', 'deadlocks', 'most rows locked', 'beats refused'], $rows);
+    $markdown .= table(['key', 'beside', 'drained in', 'heartbeats', 'p50', 'p99', 'worst', 'row lock waits', 'deadlocks', 'most rows locked', 'heartbeats refused'], $rows);
 }
 if ($rate !== null) {
     $markdown .= "## Renewals a second\n\nAs many as the server takes, by connections; each client renews a run of its own without a pause. Server and clients share the {$rate['about']['cores']} cores.\n\n";
@@ -206,7 +207,7 @@ if ($rate !== null) {
 }
 file_put_contents("$folder/results.md", $markdown);
 
-// ---- plots -----------------------------------------------------------------------------------------------------------------------
+// ---- plots --------------------------------------------------------------------------------------
 $of = static function (array $groups, string $field) use ($present): array {
     $plotted = [];
     foreach ($groups as $name => $variants) {

@@ -4,10 +4,12 @@ declare(strict_types=1);
 
 namespace Bench;
 
-// The side-by-side comparison: every variant does the same, in turns, on one server, so that a noisy machine hits all alike. bin/bench runs it.
+// The side-by-side comparison: every variant does the same, in turns, on one server, so that other
+// load affects all alike. bin/bench runs it.
 //   php run.php OUT.json [quick]
-// What is measured around an operation: wall time and CPU time in the client's process, its peak memory, and from the server's own counters
-// statements, round trips and bytes on the wire. No other client is active meanwhile.
+// Measures for each operation: wall time and CPU time in the client's process, its peak memory, and
+// from the server's own counters statements, round trips and bytes on the wire. No other client is
+// active meanwhile.
 
 require_once __DIR__ . '/lib.php';
 require_once __DIR__ . '/counts.php';
@@ -19,14 +21,14 @@ const PLANS = [
 const MODES = ['default' => 1, 'relaxed' => 2];
 
 $plan = PLANS[$argv[2] ?? 'full'];
-// Of other work: this one has not begun.
+// The load of other programs: the bench has not begun.
 $load = round(sys_getloadavg()[0], 1);
 $server = new Server();
 $results = [];
 $counted = $server->counters();
 $own = counters_between($counted, $server->counters(), []);
 
-// ---- operations on one run ---------------------------------------------------------------------------------------------------------
+// ---- operations on one run ----------------------------------------------------------------------
 $batch = $plan['batch'];
 $database = $server->database('ops');
 fill($server, 2_000, ['status' => "'completed'", 'finished_at' => '1700000100 + seq']);
@@ -75,7 +77,7 @@ foreach (MODES as $mode => $flush) {
     }
 }
 
-// ---- counts that no other load disturbs ----------------------------------------------------------------------------------------
+// ---- counts that no other load disturbs ---------------------------------------------------------
 note('instructions and system calls');
 slow_writes($server);
 foreach (['renew' => "count-renew %d $uid " . OWNER . ' 1900000000', 'fence' => "fence %d $uid " . OWNER . ' 1900000000'] as $operation => $command) {
@@ -90,14 +92,14 @@ foreach (['unloaded', 'plain', 'serverError'] as $family) {
     }
 }
 
-// ---- pure parts ----------------------------------------------------------------------------------------------------------------
+// ---- pure parts ---------------------------------------------------------------------------------
 note('classification');
 $families = ['unloaded', 'plain', 'connection', 'network', 'configuration', 'auth', 'rateLimit', 'serverError', 'clientError', 'circuitOpen', 'chain'];
 $pure = array_values(array_diff(array_keys(variants()), ['doctrine', 'limit']));
 foreach ($workers as $worker) {
     $worker->close();
 }
-// Fresh ones: in these none of the known classes is loaded yet.
+// Fresh processes, in which none of the known classes is loaded yet.
 $workers = [];
 foreach ($pure as $variant) {
     $workers[$variant] = new Worker($variant, $server, $database);
@@ -122,7 +124,7 @@ foreach ($workers as $worker) {
 }
 $server->run("DROP DATABASE `$database`");
 
-// ---- reaping -------------------------------------------------------------------------------------------------------------------
+// ---- reaping ------------------------------------------------------------------------------------
 foreach ($plan['reaps'] as $size => $rounds) {
     $database = $server->database("reap$size");
     note("filling $size stale runs");
@@ -137,7 +139,7 @@ foreach ($plan['reaps'] as $size => $rounds) {
         $samples = $workers = [];
         for ($round = 0; $round < $rounds; $round++) {
             foreach (in_turn(array_keys(variants()), $round) as $variant) {
-                // Row by row takes so much longer that a third of the rounds tells enough.
+                // Row by row takes so much longer that a third of the rounds is enough.
                 if ($variant === 'doctrine' && $round % 3 !== 0) {
                     continue;
                 }
@@ -162,7 +164,7 @@ foreach ($plan['reaps'] as $size => $rounds) {
     $server->run("DROP DATABASE `$database`");
 }
 
-// ---- what loading the module adds to a PHP start -------------------------------------------------------------------------------
+// ---- what loading the module adds to a PHP start ------------------------------------------------
 note('start of PHP');
 $plain = [PHP_BINARY, '-n', '-r', ';'];
 $loaded = [PHP_BINARY, '-n', '-d', 'extension=' . getenv('NRLLM_MODULE'), '-r', ';'];

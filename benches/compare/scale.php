@@ -4,7 +4,8 @@ declare(strict_types=1);
 
 namespace Bench;
 
-// The run table of a large site: what listing, reaping and the status report cost there, and what two reapers do to 50 live heartbeats.
+// The run table of a large site: the cost of listing, reaping and the status report, and the effect
+// of two reapers on the heartbeats of 50 live workers.
 //   php scale.php OUT.json [FINISHED RUNNING STALE]
 
 require_once __DIR__ . '/lib.php';
@@ -79,7 +80,7 @@ foreach (['without key' => null, 'with key' => 'ALTER TABLE tx_nrllm_agentrun AD
     foreach (['none', 'module', 'doctrine'] as $reapers) {
         note("50 live workers, reapers: $reapers, $key");
         $prepare();
-        $beats = proc_open([...Worker::php('module'), __DIR__ . '/beats.php', $server->socket, $server->user, $server->password, $database, 'tx_nrllm_agentrun', '100', ...array_map('strval', $owned)],
+        $beats = proc_open([...Worker::php('module'), __DIR__ . '/heartbeats.php', $server->socket, $server->user, $server->password, $database, 'tx_nrllm_agentrun', '100', ...array_map('strval', $owned)],
             [['pipe', 'r'], ['pipe', 'w']], $pipes);
         fgets($pipes[1]);
         $two = $reapers === 'none' ? [] : [new Worker($reapers, $server, $database), new Worker($reapers, $server, $database)];
@@ -91,7 +92,7 @@ foreach (['without key' => null, 'with key' => 'ALTER TABLE tx_nrllm_agentrun AD
         $most = $looked = 0;
         $waiting = array_keys($two);
         do {
-            // The server looks anew only where nobody has read this table for a tenth of a second.
+            // The server refreshes the table only if it was not read for a tenth of a second.
             if (hrtime(true) - $looked > 110_000_000) {
                 $most = max($most, (int) $server->value('SELECT COALESCE(MAX(trx_rows_locked), 0) FROM information_schema.INNODB_TRX'));
                 $looked = hrtime(true);

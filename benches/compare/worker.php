@@ -4,19 +4,23 @@ declare(strict_types=1);
 
 namespace Bench;
 
-// One variant in a process of its own. Reads commands from standard input, answers each with a line of JSON; run.php gives the commands.
+// One variant in a separate process. Reads commands from standard input and answers each with one
+// line of JSON; run.php sends the commands.
 //   php worker.php doctrine|plain|module|ffi SOCKET USER PASSWORD DATABASE TABLE
-//   renew N UID OWNER LEASE STEP     N renewals of one run, each lease STEP seconds later than the one before
+//   renew N UID OWNER LEASE STEP     N renewals of one run, each lease STEP seconds after the last
 //   fence N UID OWNER LEASE          N times mark or clear
 //   claim N FIRST OWNER LEASE        claims N queued runs, uids from FIRST
 //   recover N FIRST OWNER            a failure of N runs that the owner holds
 //   reap LIMIT NOW | drain LIMIT NOW (again and again, until nothing is left)
-//   classify N FAMILY                one of failures.php's families, or `unloaded`: a plain exception where none of the known classes is loaded
-//   count-renew N UID OWNER LEASE, count-classify N FAMILY     the same without reading the clock, for counting instructions
+//   classify N FAMILY                one of failures.php's families, or `unloaded`: a plain exception
+//                                    while none of the known classes is loaded
+//   count-renew N UID OWNER LEASE, count-classify N FAMILY
+//                                    the same without reading the clock, for counting instructions
 //   keeper N UID OWNER               keeps the lease, and reads it N times
 //   heartbeats N UID OWNER           keeps the lease until N heartbeats were sent
 //   status N | list N LIMIT NOW      status(), and a dry run
-// The answer: operations done and measured, the median and the sum of their times in ns, CPU time in µs, peak memory over that before in KiB.
+// The answer: operations done and measured, the median and the sum of their times in ns, CPU time
+// in µs, peak memory over that before in KiB.
 
 /** Where the runs are. */
 final readonly class Target
@@ -75,7 +79,10 @@ function memory(string $name): int
     return preg_match("/^$name:\s+(\d+)/m", file_get_contents('/proc/self/status'), $match) ? (int) $match[1] : 0;
 }
 
-/** Runs the operation n times and tells the times; the operation gets the number of the round and says whether it was done. */
+/**
+ * Runs the operation n times and returns the times; the operation receives the number of the round
+ * and returns whether it was done.
+ */
 function measure(int $n, callable $operation): array
 {
     $times = array_fill(0, $n, 0);
@@ -100,7 +107,10 @@ function measure(int $n, callable $operation): array
     return ['done' => $done, 'n' => $n, 'p50' => $times[intdiv($n, 2)], 'total' => $total, 'user' => $micro('utime'), 'system' => $micro('stime'), 'peak' => $peak];
 }
 
-/** Times a loop as a whole, minus the same loop around nothing: for calls that are shorter than reading the clock. */
+/**
+ * Times a loop as a whole, minus the same loop around nothing: for calls that are shorter than
+ * reading the clock.
+ */
 function measure_loop(int $n, callable $loop, callable $empty): array
 {
     $best = [];
@@ -150,7 +160,7 @@ while (($line = fgets(STDIN)) !== false) {
             $answer['done'] = $counts[0] + $counts[1];
             break;
         case 'drain':
-            // Several reapers at once share the work: each goes on until there is nothing left for it.
+            // Several reapers share the work: each continues until it finds no run.
             [$limit, $now, $handled] = [$number(1), $number(2), 0];
             $answer = measure(1, static function () use ($variant, $limit, $now, &$handled): bool {
                 do {
@@ -166,7 +176,7 @@ while (($line = fgets(STDIN)) !== false) {
                 require_once __DIR__ . '/failures.php';
             }
             $error = $word[2] === 'unloaded' ? new \RuntimeException('some error') : throwable($word[2]);
-            // Called directly, as a program would: no call through the interface in between.
+            // Called directly, as a program would, without a call through the interface.
             $loop = $variant instanceof NativeVariant
                 ? static function (int $n) use ($error): void { for ($i = 0; $i < $n; $i++) { \NrLlmRuntime::classifyFailure($error); } }
                 : static function (int $n) use ($error): void { for ($i = 0; $i < $n; $i++) { Ladder::classify($error); } };
@@ -174,7 +184,7 @@ while (($line = fgets(STDIN)) !== false) {
             break;
         case 'count-renew':
         case 'count-classify':
-            // For counting instructions: a bare loop, nothing around the call but the loop itself.
+            // For counting instructions: a bare loop around the call.
             [$n, $done] = [$number(1), 0];
             if ($word[0] === 'count-renew') {
                 [$uid, $owner, $lease] = [$number(2), $word[3], $number(4)];
@@ -213,7 +223,8 @@ while (($line = fgets(STDIN)) !== false) {
             $lease->release();
             break;
         case 'heartbeats':
-            // Sent by the heartbeat thread, each in another second: one that changes nothing is not logged everywhere. Their time is of no interest.
+            // Sent by the heartbeat thread, each in another second, since a heartbeat that changes
+            // no value is not logged everywhere. Their time is not measured.
             $lease = $variant->runtime()->keepLease($number(2), $word[3], 60, ['everyMs' => 1_100]);
             while ($lease->beats() < 1 + $number(1)) {
                 usleep(10_000);

@@ -5,15 +5,18 @@
 #   N passed, N failed
 # Header lines that bin/test reads:
 #   # about: what it tests, in a line
-#   # needs: server module     a private database server (NRLLM_TEST_SOCKET, _HOST, _PORT, _USER, _PASSWORD, _SERVER: accounts with all
-#                              privileges), and the PHP module (NRLLM_MODULE: its path)
-#   # builds: lints tests ffi release package deny    what bin/test builds before the first suite, so that it is there and no suite waits for another
+#   # needs: server module     a private database server (NRLLM_TEST_SOCKET, _HOST, _PORT, _USER,
+#                              _PASSWORD, _SERVER: accounts with all privileges), and the PHP
+#                              module (NRLLM_MODULE: its path)
+#   # builds: lints tests ffi release package deny
+#                              what bin/test builds before the first suite, so that no suite waits
+#                              for the build of another
 #   # takes: N s               seconds on two idle cores; the longest start first
 #   # apart: REASON            it measures time: it runs while no other suite does
 #   # only: all                runs with bin/test --all, or when it is named
-#   # matrix: no               bin/matrix leaves it out: another system has no other answer
-#   # if: path                 there is such a suite only where the path exists
-# NRLLM_TEST_ALL is 1 with --all. Arguments are those behind `--` of bin/test. What a suite prints
+#   # matrix: no               bin/matrix leaves it out: another system gives the same result
+#   # if: path                 the suite exists only where the path exists
+# NRLLM_TEST_ALL is 1 with --all. Arguments are those after `--` of bin/test. The output of a suite
 # is shown when it fails.
 # shellcheck shell=bash
 SUITE_PASSED=0 SUITE_FAILED=0

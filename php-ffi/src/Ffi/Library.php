@@ -172,7 +172,7 @@ final class Library
         $mode = fileperms($path);
         $owner = fileowner($path);
         if ($mode === false || $owner === false) {
-            throw self::problemOf("$path cannot be looked at");
+            throw self::problemOf("the permissions of $path cannot be read");
         }
         if (($mode & 0022) !== 0) {
             throw self::problemOf(sprintf('%s is refused, because others than its owner may write it (mode %04o): chmod go-w', $path, $mode & 07777));
@@ -226,7 +226,7 @@ final class Library
             $mode = fileperms($folder);
             [$owner, $group] = [fileowner($folder), filegroup($folder)];
             if ($mode === false || $owner === false || $group === false) {
-                throw self::problemOf("$path is refused, because nobody knows who may replace it: the folder $folder cannot be looked at");
+                throw self::problemOf("$path is refused, because the permissions of the folder $folder cannot be read");
             }
             // In a folder with the sticky bit only the owner of the folder can replace the files of
             // other users.

@@ -4,13 +4,15 @@ declare(strict_types=1);
 
 namespace Bench;
 
-// Live workers: a process each, which renews the lease of its run at an interval, by the module, until standard input ends.
-//   php beats.php SOCKET USER PASSWORD DATABASE TABLE INTERVAL_MS UID...
-// Answers `ready` when each has beaten once, and at the end one line of JSON: the times of all beats in ns, and how many were refused.
+// Live workers: one process per run, which renews the run's lease at an interval by the extension,
+// until standard input ends.
+//   php heartbeats.php SOCKET USER PASSWORD DATABASE TABLE INTERVAL_MS UID...
+// Prints `ready` when each worker has sent one heartbeat, and at the end one line of JSON: the
+// times of all heartbeats in ns, and how many were refused.
 
 [, $socket, $user, $password, $database, $table, $interval] = $argv;
 $uids = array_map('intval', array_slice($argv, 7));
-$folder = sys_get_temp_dir() . '/nrllm-beats.' . getmypid();
+$folder = sys_get_temp_dir() . '/nrllm-heartbeats.' . getmypid();
 mkdir($folder);
 $children = [];
 foreach ($uids as $index => $uid) {
@@ -21,7 +23,7 @@ foreach ($uids as $index => $uid) {
         $children[$pid] = $stop;
         continue;
     }
-    // The other workers' ends are theirs: held open here, they would never end.
+    // Closes the pipes of the other workers: held open here, they would never end.
     array_map('fclose', $children);
     fclose($stop);
     $runtime = new \NrLlmRuntime([
