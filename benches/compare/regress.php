@@ -9,7 +9,9 @@ namespace Bench;
 //   php regress.php
 // The bounds of the instructions are callgrind's counts (PHP 8.2, glibc 2.36) and ten per cent for
 // other versions of PHP, libc and the compiler. A change that makes a call cheaper lowers them
-// here; a change that makes it more expensive has to state why.
+// here; a change that makes it more expensive has to state why. A classification was 1 300, 1 260,
+// 1 650 and 2 490 before it read `retryAfterSeconds` (rule 36), checked the types of its arguments in
+// PHP's words (rule 35) and kept the classes that it found per thread.
 
 require_once __DIR__ . '/counts.php';
 
@@ -18,10 +20,10 @@ const HEADROOM = 1.1;
 const BOUNDS = [
     'renew' => ['count-renew %d UID OWNER 1900000000', 11_850, 5],
     'fence' => ['fence %d UID OWNER 1900000000', 14_850, 5],
-    'classify unloaded' => ['count-classify %d unloaded', 1_300, 0],
-    'classify plain' => ['count-classify %d plain', 1_260, 0],
-    'classify serverError' => ['count-classify %d serverError', 1_650, 0],
-    'classify chain' => ['count-classify %d chain', 2_490, 0],
+    'classify unloaded' => ['count-classify %d unloaded', 1_490, 0],
+    'classify plain' => ['count-classify %d plain', 1_436, 0],
+    'classify serverError' => ['count-classify %d serverError', 1_815, 0],
+    'classify chain' => ['count-classify %d chain', 2_761, 0],
 ];
 
 $server = new Server();

@@ -24,6 +24,33 @@ const TYPES: usize = KnownType::ALL.len();
 /// module start.
 static NAMES: [AtomicPtr<zend_string>; TYPES] = [const { AtomicPtr::new(null_mut()) }; TYPES];
 
+/// A property that classification reads.
+#[derive(Clone, Copy)]
+enum Property {
+    Code,
+    Error,
+    RetryAfter,
+}
+
+impl Property {
+    const NAMES: [&str; 3] = ["code", "error", "retryAfterSeconds"];
+
+    /// The interned name, whose hash the engine has computed already; none before module start.
+    fn key(self) -> Option<*mut zend_string> {
+        let [code, error, retry_after] = &PROPERTIES;
+        let key = match self {
+            Self::Code => code,
+            Self::Error => error,
+            Self::RetryAfter => retry_after,
+        }
+        .load(Ordering::Acquire);
+        (!key.is_null()).then_some(key)
+    }
+}
+
+/// The names of [`Property`]. Interned at module start.
+static PROPERTIES: [AtomicPtr<zend_string>; 3] = [const { AtomicPtr::new(null_mut()) }; 3];
+
 thread_local! {
     /// The class or interface of each known type, once this request has found it: a class that is there
     /// stays until the request ends. Each PHP thread has classes of its own.
@@ -35,6 +62,9 @@ pub(super) fn prepare() {
     for (name, known) in NAMES.iter().zip(KnownType::ALL) {
         let key = ZendStr::new_interned(known.class_name().to_ascii_lowercase(), true).into_raw();
         name.store(key, Ordering::Release);
+    }
+    for (property, name) in PROPERTIES.iter().zip(Property::NAMES) {
+        property.store(ZendStr::new_interned(name, true).into_raw(), Ordering::Release);
     }
 }
 
@@ -97,11 +127,11 @@ impl Throwable for Object {
 
     fn code(&self) -> Option<i64> {
         // getCode() is final and returns this property: reading its slot runs no user code, also where the property was unset.
-        property(self.object()?, "code")?.long()
+        property(self.object()?, Property::Code)?.long()
     }
 
     fn retry_after(&self) -> Option<i64> {
-        declared_property(self.object()?, "retryAfterSeconds")?.long()
+        declared_property(self.object()?, Property::RetryAfter)?.long()
     }
 
     fn last_attempt(self) -> Option<Self> {
@@ -113,7 +143,7 @@ impl Throwable for Object {
         let last = list.get_index(i64::try_from(list.len()).ok()?.checked_sub(1)?)?.dereference();
         let error = match last.array() {
             Some(attempt) => attempt.get("error")?,
-            None => property(last.object()?, "error")?,
+            None => property(last.object()?, Property::Error)?,
         };
         let error = error.dereference();
         error
@@ -135,7 +165,7 @@ fn is_list(array: &ZendHashTable) -> bool {
 
 /// A property, as the object's own class declares it, whatever its visibility; else one that was added to the object; else a private one of the
 /// class above. `None` for one that is static, or that has no slot: a virtual one (PHP 8.4) is nothing but its hooks, which are user code.
-fn property<'a>(object: &'a ZendObject, name: &str) -> Option<&'a Zval> {
+fn property(object: &ZendObject, name: Property) -> Option<&Zval> {
     let class = object.get_class_entry();
     let declared = declaration(class, name);
     let hidden =
@@ -149,15 +179,15 @@ fn property<'a>(object: &'a ZendObject, name: &str) -> Option<&'a Zval> {
 }
 
 /// A property that a class of the object declares, whatever its visibility. `None` for one that is static, or that has no slot.
-fn declared_property<'a>(object: &'a ZendObject, name: &str) -> Option<&'a Zval> {
+fn declared_property(object: &ZendObject, name: Property) -> Option<&Zval> {
     slot(object, declaration(object.get_class_entry(), name)?)
 }
 
 /// The declaration of a property by the class or by one above it.
-fn declaration<'a>(class: &'a ClassEntry, name: &str) -> Option<&'a zend_property_info> {
+fn declaration(class: &ClassEntry, name: Property) -> Option<&zend_property_info> {
     // SAFETY: the table maps names to property infos, which live as long as the class; it has those of the classes above too.
     unsafe {
-        zend_hash_str_find(&raw const class.properties_info, name.as_ptr().cast(), name.len())
+        zend_hash_find(&raw const class.properties_info, name.key()?)
             .as_ref()
             .and_then(|found| found.value.ptr.cast::<zend_property_info>().as_ref())
     }
@@ -179,12 +209,9 @@ fn slot<'a>(object: &'a ZendObject, info: &zend_property_info) -> Option<&'a Zva
 }
 
 /// A property that no class declares.
-fn added<'a>(object: &'a ZendObject, name: &str) -> Option<&'a Zval> {
+fn added(object: &ZendObject, name: Property) -> Option<&Zval> {
     // SAFETY: null, or the object's own table, which lives as long as the object and is not changed while it is looked at.
-    let value = unsafe {
-        zend_hash_str_find(object.properties.as_ref()?, name.as_ptr().cast(), name.len())
-            .as_ref()?
-    };
+    let value = unsafe { zend_hash_find(object.properties.as_ref()?, name.key()?).as_ref()? };
     // The table may name the slots of declared ones too.
     (!value.is_indirect()).then(|| value.dereference())
 }
