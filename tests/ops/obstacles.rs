@@ -5,10 +5,10 @@ use nrllm_runtime::error::{Kind, Result, code};
 use nrllm_runtime::ops::reap::Report;
 
 use super::sql::{SERVERS, pretending};
-use crate::support::database::{Database, RUNS, Run};
+use crate::support::database::{Database, RUNS, Run, Shape};
 use crate::support::harness::{Harness, error_of, reasons, request, uids};
 use crate::support::proxy::{Fault, Outcome, Proxy, When};
-use crate::support::server::wants_mysql;
+use crate::support::server::{Server, wants_mysql};
 use crate::support::wake_up::sweep;
 
 const RUNS_IN_ALL: usize = 40;
@@ -37,9 +37,11 @@ fn p30_locked_table_ends_the_call_after_few_waits() {
     let write_lock = format!("LOCK TABLES {RUNS} WRITE");
     // MySQL's servers would refuse what a session pretends to know of them.
     let kinds = if wants_mysql() { &SERVERS[4..5] } else { &SERVERS[..3] };
+    // A global lock stops every write to the server: it is a server of this test alone.
+    let server = Server::start(&[]);
     for (kind, variables) in kinds {
         for lock in ["FLUSH TABLES WITH READ LOCK", &read_lock, &write_lock] {
-            let mut database = Database::new();
+            let mut database = Database::on(&server, &Shape::default());
             let runs = database.insert_all(&stale());
             let queued = database.insert_all(&vec![Run::queued(); RUNS_IN_ALL]);
             let proxy = pretending(&database, variables);
