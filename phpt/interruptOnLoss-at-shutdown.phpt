@@ -3,11 +3,6 @@ interruptOnLoss: at the end of a script a loss is thrown only where it is caught
 --EXTENSIONS--
 nrllm_runtime
 pcntl
---SKIPIF--
-<?php
-require __DIR__ . '/inc/keeper.inc';
-INTERRUPTS || die('skip the FFI bridge cannot interrupt PHP');
-?>
 --FILE--
 <?php
 declare(strict_types=1);

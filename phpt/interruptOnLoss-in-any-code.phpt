@@ -3,11 +3,6 @@ interruptOnLoss: a loss between a call and the passing of its result neither cra
 --EXTENSIONS--
 nrllm_runtime
 pcntl
---SKIPIF--
-<?php
-require __DIR__ . '/inc/keeper.inc';
-INTERRUPTS || die('skip the FFI bridge cannot interrupt PHP');
-?>
 --FILE--
 <?php
 declare(strict_types=1);
