@@ -1,7 +1,8 @@
 <?php
 
 /**
- * TYPO3's coding standard, as rules of php-cs-fixer. `bin/test analysis` checks it; `bin/test analysis -- --fix` applies it.
+ * TYPO3's coding standard, as rules of php-cs-fixer. `bin/test analysis` checks it; `bin/test
+ * analysis -- --fix` applies it.
  */
 
 declare(strict_types=1);

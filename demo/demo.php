@@ -1,8 +1,8 @@
 <?php
 
 /**
- * The demo: runs in every state, and what workers, the reaper and failures do with them. bin/demo starts it,
- * with the address of a private server in the environment.
+ * The demo: runs in every state, and what workers, the reaper and failures do with them. bin/demo
+ * starts it, with the address of a private server in the environment.
  */
 
 declare(strict_types=1);

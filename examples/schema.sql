@@ -1,5 +1,5 @@
--- The tables that NrLlmRuntime works on, for programs without nr_llm. Where nr_llm is installed, its
--- own tables are used and nothing of this file is needed.
+-- The tables that NrLlmRuntime works on, for programs without nr_llm. Where nr_llm is installed,
+-- its own tables are used and nothing of this file is needed.
 
 CREATE TABLE tx_nrllm_agentrun (
     uid int unsigned NOT NULL AUTO_INCREMENT,

@@ -2,7 +2,8 @@
 
 declare(strict_types=1);
 
-// A worker in plain PHP, without a message bus: claims due runs one after the other and executes them.
+// A worker in plain PHP, without a message bus: claims due runs one after the other and executes
+// them.
 //   DB_NAME=… DB_USER=… DB_PASSWORD=… php examples/worker.php
 // DB_HOST and DB_SOCKET name the server where it is not the default one.
 $connection = [
@@ -44,7 +45,10 @@ while ($run = $runtime->dueRuns(1)[0] ?? null) {
     }
 }
 
-/** Executes the run: the agent loop. Each step() reports progress, and throws when the lease is lost. */
+/**
+ * Executes the run: the agent loop. Each step() reports progress, and throws when the lease is
+ * lost.
+ */
 function execute(NrLlmRuntime $runtime, int $uid, string $owner, NrLlmLease $lease): void
 {
     $steps = ['ask the model' => '', 'send the mail' => 'non_idempotent_write', 'ask again' => ''];

@@ -344,8 +344,8 @@ final class NrLlmRuntime
      *
      * @param int $runUid the run's uid, at least 1
      * @param string $claimedBy the owner, compared byte by byte, 1 to 64 characters
-     * @param WakeUp|null $wakeUp the wake-up, written in the same transaction and available at once.
-     *     Without it the caller notifies a worker
+     * @param WakeUp|null $wakeUp the wake-up, written in the same transaction and available at
+     *     once. Without it the caller notifies a worker
      *
      * @return bool false when the lease is lost, the write fence forbids another attempt, or no
      *     request is stored. Nothing was written then
@@ -497,8 +497,8 @@ final class NrLlmRuntime
      *     settings: array<string, mixed>
      * } `counts` by status, `deadLetters` by termination reason; `leaseKey`: whether a key over
      *     (status, lease_expires) exists; `settings` never holds the password; `clockSkewMs`: how
-     *     far the server's clock is ahead of this host's; `binlog`: what a heartbeat costs the binary
-     *     log (estimated), and what to change where that is much
+     *     far the server's clock is ahead of this host's; `binlog`: what a heartbeat costs the
+     *     binary log (estimated), and what to change where that is much
      *
      * @throws ValueError for an argument out of its range
      * @throws NrLlmConfigurationException when the table or a column is missing

@@ -1,5 +1,5 @@
-//! The one error of the crate: what kind, which server error, what became of the statement, whether it may be repeated, and a message
-//! that says what to do.
+//! The one error of the crate: what kind, which server error, what became of the statement, whether
+//! it may be repeated, and a message that says what to do.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -35,7 +35,8 @@ pub enum Kind {
 pub struct Error {
     /// The kind.
     pub kind: Kind,
-    /// The server's error number, or 0. It is reported, and decides nothing: that is what `fate` and `retry` are for.
+    /// The server's error number, or 0. It is reported, and decides nothing: that is what `fate`
+    /// and `retry` are for.
     pub code: u16,
     /// What failed, with the value, and what to do about it. Never holds a password.
     pub message: String,
@@ -52,7 +53,8 @@ pub struct Error {
 pub enum Fate {
     /// It took no effect: it was refused, or never sent.
     Refused,
-    /// The connection was lost before the reply: the outcome is unknown, and a new connection may tell.
+    /// The connection was lost before the reply: the outcome is unknown, and a new connection may
+    /// tell.
     Lost,
     /// The time was up before the reply: the outcome is unknown.
     TimedOut,
@@ -102,7 +104,8 @@ impl Error {
         Self::new(Kind::Resource, message)
     }
 
-    /// Another transaction changed rows between a statement and the one that follows it; nothing was written.
+    /// Another transaction changed rows between a statement and the one that follows it; nothing
+    /// was written.
     pub(crate) fn overtaken(message: impl Into<String>) -> Self {
         Self { retry: Retry::AtOnce, ..Self::connection(message) }
     }
@@ -128,25 +131,28 @@ impl Error {
         self.fate != Fate::Refused
     }
 
-    /// Returns whether the statement waited for a lock until its limit, or was refused to wait. Repeating it at once waits again.
+    /// Returns whether the statement waited for a lock until its limit, or was refused to wait.
+    /// Repeating it at once waits again.
     #[must_use]
     pub fn waited(&self) -> bool {
         self.retry == Retry::Later
     }
 
-    /// Returns whether the statement ran into its own time limit. The server has rolled it back; one that touches fewer rows may
-    /// succeed.
+    /// Returns whether the statement ran into its own time limit. The server has rolled it back;
+    /// one that touches fewer rows may succeed.
     pub(crate) const fn statement_timed_out(&self) -> bool {
         matches!(self.code, code::STATEMENT_TIMEOUT | code::QUERY_TIMEOUT)
     }
 
-    /// Returns whether a Galera node refused the transaction because it is larger than `wsrep_max_ws_rows` or `wsrep_max_ws_size`
-    /// allows. The node has rolled it back; a smaller one may succeed.
+    /// Returns whether a Galera node refused the transaction because it is larger than
+    /// `wsrep_max_ws_rows` or `wsrep_max_ws_size` allows. The node has rolled it back; a smaller
+    /// one may succeed.
     pub(crate) fn exceeds_write_set(&self) -> bool {
         exceeds_write_set(self.code, &self.message)
     }
 
-    /// Returns whether the server refused to write at all, so that also a commit took no effect: it is read-only, or not the primary.
+    /// Returns whether the server refused to write at all, so that also a commit took no effect: it
+    /// is read-only, or not the primary.
     pub(crate) const fn refuses_writes(&self) -> bool {
         matches!(
             self.code,
@@ -156,8 +162,8 @@ impl Error {
         )
     }
 
-    /// Returns whether the same statement may succeed when it is repeated: after deadlocks, lock waits that ended, and snapshots
-    /// that another transaction overtook.
+    /// Returns whether the same statement may succeed when it is repeated: after deadlocks, lock
+    /// waits that ended, and snapshots that another transaction overtook.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         self.retry != Retry::No
@@ -170,8 +176,8 @@ impl From<ArgumentError> for Error {
     }
 }
 
-/// Turns an operating system's error into the kind that it is: without descriptors, threads or memory the process is at fault, and
-/// not the server.
+/// Turns an operating system's error into the kind that it is: without descriptors, threads or
+/// memory the process is at fault, and not the server.
 pub(crate) fn kind_of_io(error: &std::io::Error) -> Kind {
     match error.raw_os_error() {
         Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS | libc::EAGAIN) => {
@@ -276,8 +282,9 @@ const fn retry(number: u16) -> Retry {
     }
 }
 
-/// Returns whether the connection is of no use after this error: too many connections, shutdown, network errors of the server's side,
-/// read-only and not-primary servers (the next connection may reach the primary).
+/// Returns whether the connection is of no use after this error: too many connections, shutdown,
+/// network errors of the server's side, read-only and not-primary servers (the next connection may
+/// reach the primary).
 const fn ends_connection(number: u16) -> bool {
     matches!(
         number,
@@ -301,8 +308,8 @@ const fn ends_connection(number: u16) -> bool {
     )
 }
 
-/// Returns what became of a statement: the outcome is unknown when the server shuts down in the middle of it, or failed in the middle of a
-/// commit.
+/// Returns what became of a statement: the outcome is unknown when the server shuts down in the
+/// middle of it, or failed in the middle of a commit.
 const fn fate(number: u16) -> Fate {
     match number {
         code::SERVER_SHUTDOWN

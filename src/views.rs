@@ -1,5 +1,5 @@
-//! Answers with more than one value: their keys, order and values, once for every binding. The FFI bridge writes them as JSON, the
-//! extension as PHP arrays.
+//! Answers with more than one value: their keys, order and values, once for every binding. The FFI
+//! bridge writes them as JSON, the extension as PHP arrays.
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};

@@ -1,5 +1,6 @@
-//! The keeper on a real server, through a proxy that breaks its exchanges. A test binary of its own: the keeper and its thread are
-//! the whole process's, so the tests here run one after the other.
+//! The keeper on a real server, through a proxy that breaks its exchanges. A test binary of its
+//! own: the keeper and its thread are the whole process's, so the tests here run one after the
+//! other.
 
 #![allow(
     clippy::unwrap_used,
@@ -512,7 +513,8 @@ fn p17_deadline_passes_while_a_heartbeat_waits() {
 #[cfg(target_os = "linux")]
 static SLEPT: AtomicI64 = AtomicI64::new(0);
 
-/// Takes the place of the C library's in this binary, in Rust's own timers too: a sleep of the machine moves this clock alone.
+/// Takes the place of the C library's in this binary, in Rust's own timers too: a sleep of the
+/// machine moves this clock alone.
 ///
 /// # Safety
 ///

@@ -1,4 +1,5 @@
-//! Memory of the process while it reaps: a test binary of its own, since it looks at the whole process.
+//! Memory of the process while it reaps: a test binary of its own, since it looks at the whole
+//! process.
 
 #![allow(
     clippy::unwrap_used,

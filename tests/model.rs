@@ -1,11 +1,14 @@
-//! A model of the protocol, explored exhaustively: one run, two workers, a reaper, a dispatcher, in every order of their steps, with
-//! crashes, pauses of any length, requests that arrive late and replies that get lost.
+//! A model of the protocol, explored exhaustively: one run, two workers, a reaper, a dispatcher, in
+//! every order of their steps, with crashes, pauses of any length, requests that arrive late and
+//! replies that get lost.
 //!
-//! What a reaper or a failure decides is the crate's own code. Time goes in ticks, the same for all; a worker that is stopped is one that does
-//! nothing while they pass. Requests carry the lease that they write as an absolute time, as in the product: what is left of it shrinks while they
+//! What a reaper or a failure decides is the crate's own code. Time goes in ticks, the same for
+//! all; a worker that is stopped is one that does nothing while they pass. Requests carry the lease
+//! that they write as an absolute time, as in the product: what is left of it shrinks while they
 //! are under way.
 //!
-//! A rule that is taken away must be missed: for each, a test checks that the explorer finds the way to a violation.
+//! A rule that is taken away must be missed: for each, a test checks that the explorer finds the
+//! way to a violation.
 
 // A test says what went wrong by panicking, and shares its helpers freely.
 #![allow(
@@ -408,7 +411,8 @@ fn explore(without: Without) -> Explored {
             });
         }
     }
-    // From every state there is a way to an end that needs neither luck nor a user who cancels: backwards from the ends.
+    // From every state there is a way to an end that needs neither luck nor a user who cancels:
+    // backwards from the ends.
     let mut reached: HashMap<State, ()> = HashMap::new();
     let mut ends: VecDeque<State> =
         parents.keys().filter(|state| state.row.is_terminal()).copied().collect();

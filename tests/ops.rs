@@ -1,4 +1,5 @@
-//! The operations on a real server: one module per operation, and one per topic that concerns several. They share one server.
+//! The operations on a real server: one module per operation, and one per topic that concerns
+//! several. They share one server.
 
 // A test says what went wrong by panicking, and shares its helpers freely.
 #![allow(

@@ -2,17 +2,24 @@
 
 declare(strict_types=1);
 
-// No password of the tests may stand in what they print and write (rule 22). bin/test asks after each suite.
+// No password of the tests may stand in what they print and write (rule 22). bin/test asks after
+// each suite.
 //   php tests/secrets.php PATH...      looks through these files and folders: a line for each find, exit code 1 if there is one
 //   php tests/secrets.php --self-test  whether the search finds what is planted, and whether the list below is that of the tests
 
-/** Passwords that tests connect with or refuse, and that occur in no other sense. `p@ss:w/o#rd` begins the awkward ones. */
+/**
+ * Passwords that tests connect with or refuse, and that occur in no other sense. `p@ss:w/o#rd`
+ * begins the awkward ones.
+ */
 const PASSWORDS = ['nrllm-test-secret', 'correct horse:b@ttery/staple', 'p@ss:w/o#rd', 'p@ss-that-is-wrong', 'SwordFish-9', 'hidden-Passw0rd', 'only-for-this-test',
     'site-Passw0rd', 'secret-word'];
 /** What suites hand to the processes that they start, and sources that they copy, are no output. */
 const SETTINGS = ['round.json'];
 const SOURCES = ['php', 'phps', 'phpt', 'inc', 'rs', 'c', 'py', 'sh', 'md'];
-/** Read at a time; a secret on the border of two pieces is seen in the second, which begins with the end of the first. */
+/**
+ * Read at a time; a secret on the border of two pieces is seen in the second, which begins with the
+ * end of the first.
+ */
 const PIECE = 1 << 20;
 const OVERLAP = 400;
 

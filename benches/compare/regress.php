@@ -10,8 +10,8 @@ namespace Bench;
 // The bounds of the instructions are callgrind's counts (PHP 8.2, glibc 2.36) and ten per cent for
 // other versions of PHP, libc and the compiler. A change that makes a call cheaper lowers them
 // here; a change that makes it more expensive has to state why. A classification was 1 300, 1 260,
-// 1 650 and 2 490 before it read `retryAfterSeconds` (rule 36), checked the types of its arguments in
-// PHP's words (rule 35) and kept the classes that it found per thread.
+// 1 650 and 2 490 before it read `retryAfterSeconds` (rule 36), checked the types of its arguments
+// in PHP's words (rule 35) and kept the classes that it found per thread.
 
 require_once __DIR__ . '/counts.php';
 

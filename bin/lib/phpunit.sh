@@ -22,7 +22,8 @@ phpunit_suite() {
             }
         }
         $failed = $counts["failures"] + $counts["errors"];
-        // What PHPUnit counts as a success and yet ends with an error for (risky tests, warnings) is no success here.
+        // What PHPUnit counts as a success and yet ends with an error for (risky tests, warnings)
+        // is no success here.
         $failed = $failed === 0 && $counts["skipped"] === 0 && (int) $argv[2] !== 0 ? 1 : $failed;
         printf("%d passed, %d failed%s\n", max(0, $counts["tests"] - $failed - $counts["skipped"]), $failed,
             $counts["skipped"] > 0 ? ", {$counts["skipped"]} skipped" : "");

@@ -58,7 +58,8 @@ if (!class_exists(NrLlmFailure::class, false)) {
         }
 
         /**
-         * Returns whether another attempt may help: connection, rateLimit, serverError, circuitOpen.
+         * Returns whether another attempt may help: connection, rateLimit, serverError,
+         * circuitOpen.
          */
         public function isRetryable(): bool
         {
@@ -87,9 +88,9 @@ if (!class_exists(NrLlmFailure::class, false)) {
         }
 
         /**
-         * Returns for how many seconds the failure itself asks to wait: what its declared int property
-         * `retryAfterSeconds` holds, as in nr_llm's CircuitOpenException; null where it has none.
-         * {@see NrLlmRuntime::recoverFailure()} honours it, up to an hour.
+         * Returns for how many seconds the failure itself asks to wait: what its declared int
+         * property `retryAfterSeconds` holds, as in nr_llm's CircuitOpenException; null where it
+         * has none. {@see NrLlmRuntime::recoverFailure()} honours it, up to an hour.
          */
         public function retryAfterSeconds(): ?int
         {

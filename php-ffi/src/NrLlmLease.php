@@ -14,8 +14,8 @@ if (!class_exists(NrLlmLease::class, false)) {
      * when destroyed, and at the end of the request.
      *
      * All reads are of memory and a clock and never wait for the server. Each compares the lease's
-     * deadline with the clock, so a process that was stopped and continued never reads `held` after the
-     * deadline.
+     * deadline with the clock, so a process that was stopped and continued never reads `held` after
+     * the deadline.
      *
      * Not cloneable, not serializable, not made by `new`.
      */
@@ -30,18 +30,20 @@ if (!class_exists(NrLlmLease::class, false)) {
         /**
          * Returns the state of the lease.
          *
-         * @return 'held'|'unknown'|'lost'|'cancelled'|'stopped' `held`: the last heartbeat succeeded;
-         *     `unknown`: it failed, and the deadline has not passed; `lost`: the server named another
-         *     owner, or the deadline passed; `cancelled`: the run was cancelled; `stopped`: released,
-         *     inherited by a fork, or the run is completed, failed or waiting. The last three are
-         *     final.
+         * @return 'held'|'unknown'|'lost'|'cancelled'|'stopped' `held`: the last heartbeat
+         *     succeeded; `unknown`: it failed, and the deadline has not passed; `lost`: the server
+         *     named another owner, or the deadline passed; `cancelled`: the run was cancelled;
+         *     `stopped`: released, inherited by a fork, or the run is completed, failed or waiting.
+         *     The last three are final.
          */
         public function state(): string
         {
             return Values::of($this)->state();
         }
 
-        /** Returns whether this process still owns the run: true exactly in `held` and `unknown`. */
+        /**
+         * Returns whether this process still owns the run: true exactly in `held` and `unknown`.
+         */
         public function isHeld(): bool
         {
             return Values::of($this)->isHeld();
@@ -80,7 +82,8 @@ if (!class_exists(NrLlmLease::class, false)) {
         }
 
         /**
-         * Returns why the last heartbeat failed, or which limit paused renewal; null after a success.
+         * Returns why the last heartbeat failed, or which limit paused renewal; null after a
+         * success.
          */
         public function lastError(): ?string
         {

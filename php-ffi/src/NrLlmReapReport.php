@@ -10,7 +10,8 @@ require_once __DIR__ . '/../autoload.php';
 // The extension declares the same class; then this file has nothing to do.
 if (!class_exists(NrLlmReapReport::class, false)) {
     /**
-     * The report of one {@see NrLlmRuntime::reap()}. `count()` is requeued + dead-lettered + skipped.
+     * The report of one {@see NrLlmRuntime::reap()}. `count()` is requeued + dead-lettered +
+     * skipped.
      *
      * Not cloneable, not serializable, not made by `new`.
      *
@@ -23,8 +24,9 @@ if (!class_exists(NrLlmReapReport::class, false)) {
      *     reason: string|null,
      *     wokenUp: bool,
      *     confirmed: bool
-     * } `claimedBy` and `leaseExpires` as the reaper found them; `requeueCount` as the row has it now
-     *     (dry run: as it would have it); `confirmed`: the reply was lost and the outcome was read back
+     * } `claimedBy` and `leaseExpires` as the reaper found them; `requeueCount` as the row has it
+     *     now (dry run: as it would have it); `confirmed`: the reply was lost and the outcome was
+     *     read back
      */
     final readonly class NrLlmReapReport implements Countable, JsonSerializable
     {
@@ -56,12 +58,12 @@ if (!class_exists(NrLlmReapReport::class, false)) {
 
         /**
          * Returns the runs that were skipped; `reason` is `renewed` (no longer stale), `contended`
-         * (another transaction locks the row), `excepted`, `timed_out` (a statement for this run alone
-         * took longer than its limit), `too_large` (a Galera node refuses a transaction even of this
-         * size), with `wakeUp` also `unwakeable` (the uuid does not fit into the message; nothing was
-         * written), or `unknown` (the connection was lost at
-         * the commit and the row could not be read back: it may have been handled; `leaseState()`
-         * reports it, and the sweep finds it if no worker was notified).
+         * (another transaction locks the row), `excepted`, `timed_out` (a statement for this run
+         * alone took longer than its limit), `too_large` (a Galera node refuses a transaction even
+         * of this size), with `wakeUp` also `unwakeable` (the uuid does not fit into the message;
+         * nothing was written), or `unknown` (the connection was lost at the commit and the row
+         * could not be read back: it may have been handled; `leaseState()` reports it, and the
+         * sweep finds it if no worker was notified).
          *
          * @return list<ReapedRun>
          */

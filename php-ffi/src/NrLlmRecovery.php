@@ -58,8 +58,8 @@ if (!class_exists(NrLlmRecovery::class, false)) {
         }
 
         /**
-         * Returns how often the run has been requeued, as the row has it now; null when the lease is
-         * lost.
+         * Returns how often the run has been requeued, as the row has it now; null when the lease
+         * is lost.
          *
          * @return int<0, max>|null
          */
@@ -69,7 +69,8 @@ if (!class_exists(NrLlmRecovery::class, false)) {
         }
 
         /**
-         * Returns the delay before the wake-up in milliseconds, jitter included; null unless requeued.
+         * Returns the delay before the wake-up in milliseconds, jitter included; null unless
+         * requeued.
          *
          * @return int<0, max>|null
          */
@@ -79,15 +80,17 @@ if (!class_exists(NrLlmRecovery::class, false)) {
         }
 
         /**
-         * Returns whether the wake-up was written in the same transaction. When false after a requeue,
-         * the caller notifies a worker.
+         * Returns whether the wake-up was written in the same transaction. When false after a
+         * requeue, the caller notifies a worker.
          */
         public function wokenUp(): bool
         {
             return Values::of($this)['wokenUp'];
         }
 
-        /** Returns whether the server's reply was lost and the outcome was read back from the row. */
+        /**
+         * Returns whether the server's reply was lost and the outcome was read back from the row.
+         */
         public function isConfirmed(): bool
         {
             return Values::of($this)['confirmed'];

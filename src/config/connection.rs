@@ -1,4 +1,5 @@
-//! Connection settings: TYPO3's array or a URL, read into checked fields. The password is never shown.
+//! Connection settings: TYPO3's array or a URL, read into checked fields. The password is never
+//! shown.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -105,7 +106,8 @@ impl ConnectionSettings {
     ///
     /// # Errors
     ///
-    /// A configuration error that names the setting and what would be right. It never quotes the password.
+    /// A configuration error that names the setting and what would be right. It never quotes the
+    /// password.
     pub fn parse(connection: &Input, defaults: &Defaults) -> Result<Self> {
         match connection {
             Input::Bytes(url) => {
@@ -193,7 +195,8 @@ impl Fields {
         })
     }
 
-    /// As PHP does: no host or `localhost` means the socket, any other host means TCP, whatever `unix_socket` says.
+    /// As PHP does: no host or `localhost` means the socket, any other host means TCP, whatever
+    /// `unix_socket` says.
     fn endpoint(&self, defaults: &Defaults) -> Result<Endpoint> {
         let host = self.host.as_deref().unwrap_or_default();
         // mysqli's spelling for a persistent connection.

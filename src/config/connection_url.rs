@@ -27,7 +27,8 @@ impl Fields {
             return Err(Error::configuration(format!("the connection string is no URL; {SHAPE}")));
         };
         self.driver = Some(parse_driver(&scheme.to_ascii_lowercase())?);
-        // No host, as in mysql://user:password@/dbname, means localhost here as it does in the array.
+        // No host, as in mysql://user:password@/dbname, means localhost here as it does in the
+        // array.
         let (authority, behind) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         let localhost = if authority.ends_with('@') { "localhost" } else { "" };
         // A scheme that the parser knows nothing about keeps it from normalising the parts.

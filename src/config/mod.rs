@@ -1,4 +1,5 @@
-//! What a caller configures: connection settings, options, and the requests of a boundary, read from a plain tree of values.
+//! What a caller configures: connection settings, options, and the requests of a boundary, read
+//! from a plain tree of values.
 
 pub mod connection;
 mod connection_url;

@@ -142,7 +142,8 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// A configuration error that names an unknown option, or the option with a wrong value and what would be right.
+    /// A configuration error that names an unknown option, or the option with a wrong value and
+    /// what would be right.
     pub fn parse(entries: &[(Key, Input)]) -> Result<Self> {
         let mut options = Self::default();
         for (key, value) in entries {

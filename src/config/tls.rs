@@ -1,5 +1,5 @@
-//! TLS in the spelling of each driver: what asks for it, and what cannot be done. A setting that asks for TLS is followed or refused, never
-//! left out.
+//! TLS in the spelling of each driver: what asks for it, and what cannot be done. A setting that
+//! asks for TLS is followed or refused, never left out.
 
 use std::path::PathBuf;
 
@@ -193,7 +193,8 @@ impl TlsFiles {
     }
 }
 
-/// Returns whether a key that neither driver knows is meant to ask for TLS (`sslmode`, `ssl`, `tls`).
+/// Returns whether a key that neither driver knows is meant to ask for TLS (`sslmode`, `ssl`,
+/// `tls`).
 pub(super) fn speaks_of_tls(key: &[u8]) -> bool {
     key.get(..3).is_some_and(|start| {
         start.eq_ignore_ascii_case(b"ssl") || start.eq_ignore_ascii_case(b"tls")

@@ -1,4 +1,5 @@
-//! What a boundary hands over as settings and options: a plain tree, so that their policy is written once.
+//! What a boundary hands over as settings and options: a plain tree, so that their policy is
+//! written once.
 
 /// A value of an option.
 #[derive(Debug, Clone, PartialEq)]

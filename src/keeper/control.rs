@@ -8,11 +8,12 @@ use tokio::sync::Notify;
 
 use crate::process::thread;
 
-/// How long the end of the thread is awaited. It needs that long only where the machine is overloaded:
-/// the thread does not wait for the server.
+/// How long the end of the thread is awaited. It needs that long only where the machine is
+/// overloaded: the thread does not wait for the server.
 const THREAD_END: Duration = Duration::from_millis(200);
 
-/// The control of one heartbeat thread. Its leases share it, so that a lease calls nothing above it.
+/// The control of one heartbeat thread. Its leases share it, so that a lease calls nothing above
+/// it.
 #[derive(Debug, Default)]
 pub(super) struct ThreadControl {
     /// Wakes the thread up, also while a heartbeat is in flight.
@@ -58,8 +59,8 @@ impl ThreadControl {
         self.live.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// The holder let go of a lease, which has ended. The thread forgets it. Where it was the last one, the
-    /// thread ends, and its end is awaited in bounded time.
+    /// The holder let go of a lease, which has ended. The thread forgets it. Where it was the last
+    /// one, the thread ends, and its end is awaited in bounded time.
     pub(super) fn lease_released(&self) {
         self.notify();
         self.wait_while(|| self.live.load(Ordering::Acquire) == 0);

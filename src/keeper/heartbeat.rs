@@ -1,4 +1,5 @@
-//! One heartbeat: which connection sends it, for how long, when it is given up, and what came of it.
+//! One heartbeat: which connection sends it, for how long, when it is given up, and what came of
+//! it.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -17,8 +18,8 @@ use crate::ops::heartbeat::{Beat, End, beat};
 use crate::process::clock;
 use crate::process::sessions::{DrivenSession, Panicked};
 
-/// How long a heartbeat waits for a call that is using the session, before it opens a connection of its
-/// own. A call takes milliseconds, unless a lock or the server makes it wait.
+/// How long a heartbeat waits for a call that is using the session, before it opens a connection of
+/// its own. A call takes milliseconds, unless a lock or the server makes it wait.
 const HEARTBEAT_PATIENCE: Duration = Duration::from_millis(20);
 
 /// What came of a heartbeat.
@@ -33,8 +34,8 @@ enum Outcome {
     Abandoned,
 }
 
-/// Sessions that the thread opened itself, while calls were using those of the leases. One per connection;
-/// each is closed as soon as a heartbeat has the lease's session again.
+/// Sessions that the thread opened itself, while calls were using those of the leases. One per
+/// connection; each is closed as soon as a heartbeat has the lease's session again.
 #[derive(Default)]
 pub(super) struct OwnSessions(Vec<(Arc<ConnectionSettings>, DrivenSession)>);
 
@@ -116,8 +117,8 @@ pub(super) fn send(
 }
 
 /// Sends a heartbeat on one session. Meanwhile all leases are watched, those in the inbox too. The
-/// heartbeat is given up, and its connection with it, when its result is of no use any more or another
-/// lease must be renewed at once.
+/// heartbeat is given up, and its connection with it, when its result is of no use any more or
+/// another lease must be renewed at once.
 fn send_on(
     driven: &mut DrivenSession,
     thread: &HeartbeatThread,
@@ -137,8 +138,8 @@ fn send_on(
     };
     let limit = |limit: Duration| Duration::from_nanos(time_for(nanoseconds(limit), now, others()));
     let timeouts = Timeouts { connect: limit(lease.connect_limit()), query: limit(lease.limit()) };
-    // What the heartbeat is left however urgent another lease is, and a moment for the server, which gives
-    // up before that.
+    // What the heartbeat is left however urgent another lease is, and a moment for the server,
+    // which gives up before that.
     let connecting =
         if driven.session.is_open() { 0 } else { least_time(nanoseconds(lease.connect_limit())) };
     let spared_until = now
@@ -199,8 +200,8 @@ impl ManagedLease {
         self.options.timeouts.connect.min(Duration::from_nanos(self.keep.every))
     }
 
-    /// When a heartbeat has to begin so that it can take its time before the deadline; not before it is
-    /// due, and never for a lease that is not renewed any more.
+    /// When a heartbeat has to begin so that it can take its time before the deadline; not before
+    /// it is due, and never for a lease that is not renewed any more.
     fn start_by(&self, now: u64) -> Option<u64> {
         if self.shared.is_final(now) || matches!(self.next(now), Next::Pause(_)) {
             return None;
@@ -233,8 +234,8 @@ async fn unless<E, T>(end: impl Future<Output = E>, work: impl Future<Output = T
     .await
 }
 
-/// Watches the leases while the heartbeat of `leases[index]` is in flight, so that a loss is noticed at its
-/// moment; ends when the heartbeat has to be given up.
+/// Watches the leases while the heartbeat of `leases[index]` is in flight, so that a loss is
+/// noticed at its moment; ends when the heartbeat has to be given up.
 async fn until_given_up(
     thread: &HeartbeatThread,
     leases: &[ManagedLease],
@@ -255,8 +256,8 @@ async fn until_given_up(
     }
 }
 
-/// The moment until which the heartbeat of lease number `index` goes on; it is not given up for another
-/// lease before `spared_until`.
+/// The moment until which the heartbeat of lease number `index` goes on; it is not given up for
+/// another lease before `spared_until`.
 fn meanwhile<'a>(
     leases: impl Iterator<Item = &'a ManagedLease>,
     index: usize,
@@ -313,8 +314,8 @@ pub(super) mod tests {
     #[test]
     fn a_heartbeat_in_flight_is_given_up_for_an_urgent_lease() {
         let kept = 5 * SECOND;
-        // Due after a second; to begin after two, since the deadline is after three and a heartbeat may
-        // take one.
+        // Due after a second; to begin after two, since the deadline is after three and a heartbeat
+        // may take one.
         let leases = [lease(kept, 900), lease(kept, 3)];
         let at = |ms: u64, spared_ms: u64| {
             meanwhile(leases.iter(), 0, kept + spared_ms * MILLISECOND, kept + ms * MILLISECOND)

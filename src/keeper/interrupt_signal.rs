@@ -1,20 +1,21 @@
-//! How a loss reaches the code that is running: noticed on any thread, thrown on the thread that runs the
-//! host's code, at a safe point of its own.
+//! How a loss reaches the code that is running: noticed on any thread, thrown on the thread that
+//! runs the host's code, at a safe point of its own.
 //!
-//! The host has a flag per thread that requests a call at the next safe point. Signals, time limits and
-//! profilers share it, so it is set here and never cleared, and a raised flag is no proof that it was
-//! raised here: `pending` is. The leases alone know which losses are due, so a late raise finds nothing
-//! in the next request.
+//! The host has a flag per thread that requests a call at the next safe point. Signals, time limits
+//! and profilers share it, so it is set here and never cleared, and a raised flag is no proof that
+//! it was raised here: `pending` is. The leases alone know which losses are due, so a late raise
+//! finds nothing in the next request.
 
 use std::ptr::{NonNull, null_mut};
 
 use super::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, yield_now};
 use crate::process::fork;
 
-/// The way from the threads that notice a loss to one thread of the host. It takes no lock and allocates
-/// nothing.
+/// The way from the threads that notice a loss to one thread of the host. It takes no lock and
+/// allocates nothing.
 ///
-/// One value per host thread. Its leases share it (`keep()` takes it), and it may outlive the thread.
+/// One value per host thread. Its leases share it (`keep()` takes it), and it may outlive the
+/// thread.
 #[derive(Debug, Default)]
 pub struct InterruptSignal {
     /// The host's flag while a request keeps leases that interrupt, otherwise null.
@@ -49,13 +50,13 @@ impl InterruptSignal {
         self.flag.store(flag.as_ptr(), Ordering::Release);
     }
 
-    /// On the host's thread: the request ends, before its leases do. No raise reaches the next request,
-    /// and none touches the flag once this has returned.
+    /// On the host's thread: the request ends, before its leases do. No raise reaches the next
+    /// request, and none touches the flag once this has returned.
     pub fn request_ended(&self) {
         self.flag.swap(null_mut(), Ordering::AcqRel);
-        // Reading and writing in one step orders this before or after each raise: a raise that comes
-        // later finds no flag, one that came earlier is waited for. It is one store long. In a forked
-        // child no thread of the parent exists that could be waited for.
+        // Reading and writing in one step orders this before or after each raise: a raise that
+        // comes later finds no flag, one that came earlier is waited for. It is one store long. In
+        // a forked child no thread of the parent exists that could be waited for.
         while self.generation.load(Ordering::Acquire) == fork::generation()
             && self.raising.fetch_add(0, Ordering::AcqRel) != 0
         {
@@ -96,8 +97,8 @@ impl InterruptSignal {
         self.pending.load(Ordering::Acquire)
     }
 
-    /// At the host's call, on its thread: returns whether a loss may be due, once per raise. The caller
-    /// asks the leases afterwards, so that a loss that comes meanwhile raises again.
+    /// At the host's call, on its thread: returns whether a loss may be due, once per raise. The
+    /// caller asks the leases afterwards, so that a loss that comes meanwhile raises again.
     pub fn take(&self) -> bool {
         // One step: a raise is either seen here, with the loss behind it, or stays pending.
         self.pending.swap(false, Ordering::AcqRel)

@@ -9,8 +9,8 @@ use crate::process::clock::{self, MILLISECOND};
 
 /// A kept lease in the hands of its holder. Dropping it releases it.
 ///
-/// Reads are atomic loads and a look at the clock. In a forked child the lease is `stopped`, and the
-/// parent's goes on.
+/// Reads are atomic loads and a look at the clock. In a forked child the lease is `stopped`, and
+/// the parent's goes on.
 pub struct Lease {
     shared: Arc<SharedLease>,
 }
@@ -24,7 +24,8 @@ impl Lease {
         self.shared.status(clock::now())
     }
 
-    /// Returns the status of the lease: held, unknown, lost, cancelled or stopped. The last three are final.
+    /// Returns the status of the lease: held, unknown, lost, cancelled or stopped. The last three
+    /// are final.
     #[must_use]
     pub fn state(&self) -> &'static str {
         self.status().as_str()
@@ -51,7 +52,8 @@ impl Lease {
     ///
     /// # Errors
     ///
-    /// Why the lease has ended. A holder that gets the error here is not interrupted with it as well.
+    /// Why the lease has ended. A holder that gets the error here is not interrupted with it as
+    /// well.
     pub fn step(&self) -> Result<()> {
         let now = clock::now();
         match self.shared.status(now) {
@@ -97,8 +99,8 @@ impl Lease {
         &self.shared.owner
     }
 
-    /// Ends the renewal. No heartbeat is sent after it; one that is in flight is awaited, but not for long.
-    /// The row is left as it is.
+    /// Ends the renewal. No heartbeat is sent after it; one that is in flight is awaited, but not
+    /// for long. The row is left as it is.
     pub fn release(&self) {
         if !self.shared.is_inherited() {
             self.shared.disarm_and_release();

@@ -1,12 +1,13 @@
-//! Kept leases: leases that a thread of this process renews until they end, whatever the process is doing
-//! (rules 16 to 20).
+//! Kept leases: leases that a thread of this process renews until they end, whatever the process is
+//! doing (rules 16 to 20).
 //!
 //! # The life of a kept lease
 //!
-//! [`keep`] renews the lease once on the calling thread's session, and hands it to the heartbeat thread.
-//! That thread sends a heartbeat at every interval, on the same session ([`crate::process::sessions`]).
-//! The holder reads the status through [`Lease`]; each read compares the deadline with the clock, so that
-//! a process that was stopped and continued never reads a stale `held`.
+//! [`keep`] renews the lease once on the calling thread's session, and hands it to the heartbeat
+//! thread. That thread sends a heartbeat at every interval, on the same session
+//! ([`crate::process::sessions`]). The holder reads the status through [`Lease`]; each read
+//! compares the deadline with the clock, so that a process that was stopped and continued never
+//! reads a stale `held`.
 //!
 //! ```text
 //!                a heartbeat fails
@@ -27,20 +28,22 @@
 //!   +------+                                +-----------+               +---------+
 //! ```
 //!
-//! Lost, cancelled and stopped are final and end the heartbeats. Two limits pause the renewal while the
-//! lease is held or unknown: no [`Lease::step`] for `maxSilentSeconds` (a step before the deadline resumes
-//! it), and `maxSeconds` altogether. The lease then expires, and is lost.
+//! Lost, cancelled and stopped are final and end the heartbeats. Two limits pause the renewal while
+//! the lease is held or unknown: no [`Lease::step`] for `maxSilentSeconds` (a step before the
+//! deadline resumes it), and `maxSeconds` altogether. The lease then expires, and is lost.
 //!
 //! # Threads
 //!
-//! A lease belongs to the thread that keeps it: [`end_thread`] ends the leases of the calling thread, and
-//! [`take_loss`] returns their losses. One heartbeat thread per process serves the leases of all threads.
-//! It is started with the first lease and ends with the last, and is gone at the end of the request.
+//! A lease belongs to the thread that keeps it: [`end_thread`] ends the leases of the calling
+//! thread, and [`take_loss`] returns their losses. One heartbeat thread per process serves the
+//! leases of all threads. It is started with the first lease and ends with the last, and is gone at
+//! the end of the request.
 //!
-//! The modules, each using only those below it: `registry` (the leases of a process and its thread),
-//! `thread` (the loop) and `heartbeat` (one heartbeat), `lease` (the holder's side), `shared` (what both
-//! sides share, with its atomics), `control` (what the thread is told), `interrupt_signal` (how a loss
-//! reaches running code), and the pure `schedule`, `status` and `options`.
+//! The modules, each using only those below it: `registry` (the leases of a process and its
+//! thread), `thread` (the loop) and `heartbeat` (one heartbeat), `lease` (the holder's side),
+//! `shared` (what both sides share, with its atomics), `control` (what the thread is told),
+//! `interrupt_signal` (how a loss reaches running code), and the pure `schedule`, `status` and
+//! `options`.
 
 mod control;
 mod heartbeat;

@@ -1,4 +1,5 @@
-//! How a lease is kept: its length, the interval between heartbeats, the limits, and what a loss does.
+//! How a lease is kept: its length, the interval between heartbeats, the limits, and what a loss
+//! does.
 
 use crate::config::value::{Input, Key};
 use crate::domain::validate::{ArgumentError, MAX_U32};
@@ -33,7 +34,8 @@ impl KeepOptions {
     ///
     /// # Errors
     ///
-    /// A length below 2 or beyond what the column holds; an unknown option, or one with a wrong value.
+    /// A length below 2 or beyond what the column holds; an unknown option, or one with a wrong
+    /// value.
     pub fn parse(lease_seconds: i64, entries: &[(Key, Input)]) -> Result<Self, ArgumentError> {
         Self::parse_at(lease_seconds, entries, unix_time())
     }

@@ -1,6 +1,6 @@
-//! The memory orderings of a kept lease and of the interrupt signal, checked with loom: every interleaving of two threads, with
-//! every value that the memory model lets a load return. The model in `model.rs` explores longer histories, but sequentially
-//! consistent ones.
+//! The memory orderings of a kept lease and of the interrupt signal, checked with loom: every
+//! interleaving of two threads, with every value that the memory model lets a load return. The
+//! model in `model.rs` explores longer histories, but sequentially consistent ones.
 //!
 //! Run it with `cargo test --no-default-features --features loom --lib keeper::orderings`.
 
@@ -23,8 +23,8 @@ const START: u64 = 1_000;
 const LEASE: u64 = 3_000;
 const END: u64 = START + LEASE;
 
-/// Three switches away from a thread that could go on suffice for every fault that was planted so far; without a bound, the search
-/// takes hours.
+/// Three switches away from a thread that could go on suffice for every fault that was planted so
+/// far; without a bound, the search takes hours.
 fn check(scenario: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
@@ -37,7 +37,8 @@ fn lease(on_loss: Option<&Arc<InterruptSignal>>) -> Arc<SharedLease> {
     Arc::new(SharedLease::new(7, "worker:a", state, on_loss.cloned(), control))
 }
 
-/// Explores two threads: the one that keeps leases, and the holder of one, which is the main thread of the model.
+/// Explores two threads: the one that keeps leases, and the holder of one, which is the main thread
+/// of the model.
 fn explore(
     prepare: impl Fn() -> Arc<SharedLease> + Send + Sync + 'static,
     keeper: impl Fn(&SharedLease) + Copy + Send + Sync + 'static,
@@ -74,7 +75,8 @@ impl Host {
         thread::spawn(move || lease.refused(reason))
     }
 
-    /// Returns whether the engine was asked for a call. It clears its flag before it calls, with a sequentially consistent store.
+    /// Returns whether the engine was asked for a call. It clears its flag before it calls, with a
+    /// sequentially consistent store.
     fn is_asked(&self) -> bool {
         // SAFETY: the flag is leaked.
         unsafe { self.flag.as_ref() }.swap(false, Ordering::SeqCst)
@@ -162,7 +164,8 @@ fn scenario_no_heartbeat_is_sent_after_a_release() {
             let (lease, connection) = (Arc::clone(&lease), Arc::clone(&connection));
             move || {
                 if lease.set_out(START + 1) {
-                    // SAFETY: what is checked: the holder comes here before the heartbeat, or after it.
+                    // SAFETY: what is checked: the holder comes here before the heartbeat, or after
+                    // it.
                     connection.with_mut(|connection| unsafe { *connection += 1 });
                     lease.land();
                 }
@@ -241,8 +244,8 @@ fn scenario_a_step_is_seen_by_the_limit_or_wakes_the_thread() {
     });
 }
 
-/// The orderings that may be relaxed without any scenario failing, with the reason why they are what they are. A place is named by
-/// the beginning of its statement.
+/// The orderings that may be relaxed without any scenario failing, with the reason why they are
+/// what they are. A place is named by the beginning of its statement.
 const NOT_NEEDED: &[(&str, &str)] = &[
     (
         "self.flag.store(flag.as_ptr(), Ordering::Release);",

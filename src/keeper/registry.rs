@@ -1,7 +1,7 @@
 //! The kept leases of one process, and its heartbeat thread.
 //!
-//! The threads of the host use the registry; the heartbeat thread never locks it, so a caller may wait
-//! for that thread while it holds the lock. A forked child has a registry of its own.
+//! The threads of the host use the registry; the heartbeat thread never locks it, so a caller may
+//! wait for that thread while it holds the lock. A forked child has a registry of its own.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -99,14 +99,14 @@ pub fn keep(
 }
 
 /// Releases every lease that the calling thread keeps, in bounded time and without waiting for the
-/// server: at the end of a request. The leases of other threads go on; the heartbeat thread ends when
-/// none is left. In a forked child that keeps none, nothing happens.
+/// server: at the end of a request. The leases of other threads go on; the heartbeat thread ends
+/// when none is left. In a forked child that keeps none, nothing happens.
 pub fn end_thread() {
     end(SharedLease::is_of_this_thread);
 }
 
-/// Releases every lease of this process, whichever thread keeps it, and ends the heartbeat thread: at
-/// the end of the process. In a forked child that keeps none, nothing happens.
+/// Releases every lease of this process, whichever thread keeps it, and ends the heartbeat thread:
+/// at the end of the process. In a forked child that keeps none, nothing happens.
 pub fn end_all() {
     end(|_| true);
 }
@@ -130,8 +130,8 @@ fn end(ends: impl Fn(&SharedLease) -> bool) {
     }
 }
 
-/// Returns a loss of the calling thread's leases that is to be thrown, after its `on_loss` was raised.
-/// Each is returned once, and none after its lease was released.
+/// Returns a loss of the calling thread's leases that is to be thrown, after its `on_loss` was
+/// raised. Each is returned once, and none after its lease was released.
 pub fn take_loss() -> Option<Error> {
     take_loss_if(|_| true)
 }
@@ -149,8 +149,8 @@ pub fn take_loss_if(may: impl Fn(Kind) -> bool) -> Option<Error> {
 }
 
 impl Registry {
-    /// Gives a lease to the thread, and starts one if there is none. `make` makes the lease for the thread
-    /// that takes it.
+    /// Gives a lease to the thread, and starts one if there is none. `make` makes the lease for the
+    /// thread that takes it.
     fn hand_over(
         &mut self,
         make: impl FnOnce(Arc<ThreadControl>) -> ManagedLease,
@@ -190,8 +190,8 @@ impl Registry {
         }
     }
 
-    /// Ends the thread, in bounded time. One that does not end by then goes on alone, touches no lease any
-    /// more, and ends itself.
+    /// Ends the thread, in bounded time. One that does not end by then goes on alone, touches no
+    /// lease any more, and ends itself.
     fn end_thread(&mut self) {
         if let Some(thread) = self.thread.take() {
             thread.shared.control.stop();

@@ -5,8 +5,8 @@ use crate::process::clock::MILLISECOND;
 
 /// The first wait after a heartbeat that failed.
 const BACKOFF: u64 = 50 * MILLISECOND;
-/// The least time that a heartbeat is given, however urgent the other leases are: this, and an eighth of
-/// its own limit.
+/// The least time that a heartbeat is given, however urgent the other leases are: this, and an
+/// eighth of its own limit.
 pub(super) const LEAST_TIME: u64 = 100 * MILLISECOND;
 
 /// A limit that pauses the renewal (rule 18).
@@ -58,9 +58,9 @@ impl Schedule {
 
     /// Makes it the schedule of the thread's lease number `number`, from 0.
     ///
-    /// Leases that are kept at once are renewed apart: each has a grid of its own, shifted by the golden
-    /// section, which spreads any number of leases evenly over the interval. The first one is renewed
-    /// exactly one interval after it was kept.
+    /// Leases that are kept at once are renewed apart: each has a grid of its own, shifted by the
+    /// golden section, which spreads any number of leases evenly over the interval. The first one
+    /// is renewed exactly one interval after it was kept.
     pub(super) fn numbered(mut self, number: u64) -> Self {
         const GOLDEN: u64 = 618_033_989;
         const WHOLE: u64 = 1_000_000_000;
@@ -106,8 +106,9 @@ impl Schedule {
         self.due = self.slot_after(sent);
     }
 
-    /// A heartbeat failed: it is repeated soon, then after ever longer waits up to the interval. Each wait is
-    /// shortened by up to a half, so that processes that lost the same server do not return at one moment.
+    /// A heartbeat failed: it is repeated soon, then after ever longer waits up to the interval.
+    /// Each wait is shortened by up to a half, so that processes that lost the same server do not
+    /// return at one moment.
     pub(super) fn failed(&mut self, now: u64, random: u64) {
         let wait =
             BACKOFF.checked_shl(self.failures.min(32)).unwrap_or(u64::MAX).min(self.every).max(2);
@@ -116,9 +117,9 @@ impl Schedule {
     }
 }
 
-/// How long a heartbeat may take, `limit` being its own limit: less where another lease has to be renewed
-/// before that, so that one locked row costs no other lease its time. `others` are the moments at which
-/// their heartbeats must begin.
+/// How long a heartbeat may take, `limit` being its own limit: less where another lease has to be
+/// renewed before that, so that one locked row costs no other lease its time. `others` are the
+/// moments at which their heartbeats must begin.
 ///
 /// The limit is halved, not cut to measure: each other limit is a statement to the server.
 pub(super) fn time_for(limit: u64, now: u64, others: impl Iterator<Item = u64>) -> u64 {

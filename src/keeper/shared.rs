@@ -18,8 +18,8 @@ const IN_FLIGHT: Duration = Duration::from_millis(100);
 
 /// A kept lease, as its holder and the heartbeat thread share it. Reads are atomic loads.
 ///
-/// A forked child reads `generation` and takes no lock: a thread of the parent may have held it at the
-/// moment of the fork.
+/// A forked child reads `generation` and takes no lock: a thread of the parent may have held it at
+/// the moment of the fork.
 pub(super) struct SharedLease {
     pub(super) uid: u64,
     pub(super) owner: String,
@@ -48,12 +48,14 @@ struct HeartbeatProgress {
 pub(super) struct LeaseAtomics {
     /// As [`LeaseStatus::code`].
     status: AtomicU8,
-    /// On the lease's clock: the moment at which the last successful heartbeat was sent, plus the lease.
+    /// On the lease's clock: the moment at which the last successful heartbeat was sent, plus the
+    /// lease.
     deadline: AtomicU64,
     heartbeats: AtomicU64,
     /// On the lease's clock.
     last_step: AtomicU64,
-    /// Whether the renewal is paused since no step was made. The next step then notifies the thread.
+    /// Whether the renewal is paused since no step was made. The next step then notifies the
+    /// thread.
     paused: AtomicBool,
     /// As in [`notice`].
     notice: AtomicU8,
@@ -95,8 +97,8 @@ impl LeaseAtomics {
         self.last_step.load(Ordering::Acquire)
     }
 
-    /// Ends the lease, unless it has ended. Of all who try, one succeeds, once; the others get the reason
-    /// that stands.
+    /// Ends the lease, unless it has ended. Of all who try, one succeeds, once; the others get the
+    /// reason that stands.
     pub(super) fn end(&self, reason: EndReason) -> Result<(), LeaseStatus> {
         let mut current = self.status.load(Ordering::Acquire);
         loop {
@@ -124,7 +126,8 @@ impl LeaseAtomics {
         self.replace(LeaseStatus::Unknown, LeaseStatus::Held);
     }
 
-    /// A heartbeat failed, which says nothing about the ownership. A lease that has ended stays ended.
+    /// A heartbeat failed, which says nothing about the ownership. A lease that has ended stays
+    /// ended.
     pub(super) fn failed(&self) {
         self.replace(LeaseStatus::Held, LeaseStatus::Unknown);
     }
@@ -139,19 +142,20 @@ impl LeaseAtomics {
         );
     }
 
-    /// Records a step of the holder. Returns whether the renewal was paused, so that the thread has to be
-    /// notified.
+    /// Records a step of the holder. Returns whether the renewal was paused, so that the thread has
+    /// to be notified.
     pub(super) fn step(&self, now: u64) -> bool {
         self.last_step.store(now, Ordering::Release);
         // After the step, and in one with it: see pause().
         self.paused.swap(false, Ordering::AcqRel)
     }
 
-    /// Pauses the renewal since the last step was made at `last_step`. Returns whether it was paused before;
-    /// none when a step was made meanwhile.
+    /// Pauses the renewal since the last step was made at `last_step`. Returns whether it was
+    /// paused before; none when a step was made meanwhile.
     pub(super) fn pause(&self, last_step: u64) -> Option<bool> {
-        // The step writes its time and then exchanges `paused`; here it is the other way round. The two
-        // exchanges come one after the other: the later one sees what was written before the earlier.
+        // The step writes its time and then exchanges `paused`; here it is the other way round. The
+        // two exchanges come one after the other: the later one sees what was written before the
+        // earlier.
         let before = self.paused.swap(true, Ordering::AcqRel);
         if self.last_step() == last_step {
             return Some(before);
@@ -222,9 +226,9 @@ impl SharedLease {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The status at `now`, which is not later than this call. A reader that notices that the deadline has
-    /// passed ends the lease: a process that was stopped and continued never reads a stale `held`, whether
-    /// or not the thread has woken up.
+    /// The status at `now`, which is not later than this call. A reader that notices that the
+    /// deadline has passed ends the lease: a process that was stopped and continued never reads a
+    /// stale `held`, whether or not the thread has woken up.
     pub(super) fn status(&self, now: u64) -> LeaseStatus {
         if self.is_inherited() {
             return LeaseStatus::Ended(EndReason::Inherited);
@@ -241,8 +245,8 @@ impl SharedLease {
         self.status(now).is_final()
     }
 
-    /// Ends the lease, unless it has ended, and interrupts the holder of one that is lost. Returns the
-    /// status that stands.
+    /// Ends the lease, unless it has ended, and interrupts the holder of one that is lost. Returns
+    /// the status that stands.
     pub(super) fn end(&self, reason: EndReason) -> LeaseStatus {
         match self.make_final(reason) {
             Ok(()) => {
@@ -260,8 +264,8 @@ impl SharedLease {
         Ok(())
     }
 
-    /// The second half, for the one that succeeded: interrupts the holder, where it wants that. A release
-    /// disarms before it ends the lease.
+    /// The second half, for the one that succeeded: interrupts the holder, where it wants that. A
+    /// release disarms before it ends the lease.
     pub(super) fn announce(&self, reason: EndReason) {
         if reason.is_loss()
             && self.state.loss_is_due()
@@ -291,8 +295,8 @@ impl SharedLease {
         self.progress().last_error.clone()
     }
 
-    /// Records a step of the holder, and notifies the thread where the renewal was paused. Returns whether
-    /// it was.
+    /// Records a step of the holder, and notifies the thread where the renewal was paused. Returns
+    /// whether it was.
     pub(super) fn step(&self, now: u64) -> bool {
         let was_paused = self.state.step(now);
         if was_paused {
@@ -303,8 +307,8 @@ impl SharedLease {
 
     /// A heartbeat is about to be sent. Returns false when the lease has ended and it must not be.
     ///
-    /// The status is read under the lock that a release takes after it has ended the lease: once that has
-    /// returned, no heartbeat is sent.
+    /// The status is read under the lock that a release takes after it has ended the lease: once
+    /// that has returned, no heartbeat is sent.
     pub(super) fn set_out(&self, now: u64) -> bool {
         let mut progress = self.progress();
         if self.is_final(now) {

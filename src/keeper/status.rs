@@ -88,7 +88,8 @@ impl LeaseStatus {
 }
 
 impl EndReason {
-    /// The reason why a heartbeat was refused; none where the row says that the owner holds the run.
+    /// The reason why a heartbeat was refused; none where the row says that the owner holds the
+    /// run.
     pub(super) const fn of(state: LeaseState) -> Option<Self> {
         match state {
             LeaseState::Held => None,
@@ -103,8 +104,8 @@ impl EndReason {
         }
     }
 
-    /// Returns whether the holder has to be interrupted. A loss and a cancellation are news to it; what
-    /// it did itself is not.
+    /// Returns whether the holder has to be interrupted. A loss and a cancellation are news to it;
+    /// what it did itself is not.
     pub(super) const fn is_loss(self) -> bool {
         matches!(
             self,

@@ -1,5 +1,6 @@
-//! The synchronisation primitives of the keeper: those of `std`, and in the check of the memory orderings
-//! (`cargo test --features loom --lib`) those of loom, on which one ordering can be weakened.
+//! The synchronisation primitives of the keeper: those of `std`, and in the check of the memory
+//! orderings (`cargo test --features loom --lib`) those of loom, on which one ordering can be
+//! weakened.
 
 #[cfg(not(all(test, feature = "loom")))]
 pub(super) use std::sync::atomic::{
@@ -31,12 +32,14 @@ mod checked {
     pub(in crate::keeper) static STRONG: Plain<BTreeSet<String>> = Plain::new(BTreeSet::new());
 
     loom::lazy_static! {
-        /// Every operation touches it, and so depends on every other one: loom's search passes over orders of operations that it
-        /// takes for independent, also where a thread has read a variable before it writes it. Relaxed, it orders nothing.
+        /// Every operation touches it, and so depends on every other one: loom's search passes over
+        /// orders of operations that it takes for independent, also where a thread has read a
+        /// variable before it writes it. Relaxed, it orders nothing.
         static ref TURN: loom::sync::atomic::AtomicBool = loom::sync::atomic::AtomicBool::new(false);
     }
 
-    /// The ordering that an operation at `place` has: relaxed where the environment names the place.
+    /// The ordering that an operation at `place` has: relaxed where the environment names the
+    /// place.
     fn ordering(place: &Location<'_>, ordering: Ordering) -> Ordering {
         TURN.swap(true, Ordering::Relaxed);
         if ordering == Ordering::Relaxed {
@@ -65,8 +68,9 @@ mod checked {
 
                 #[track_caller]
                 pub fn store(&self, value: $value, order: Ordering) {
-                    // A swap whose value is dropped. loom leaves it open whether a store comes before or after a
-                    // read-modify-write that ran before it, and would report executions that no machine has.
+                    // A swap whose value is dropped. loom leaves it open whether a store comes
+                    // before or after a read-modify-write that ran before it, and would report
+                    // executions that no machine has.
                     self.0.swap(value, ordering(Location::caller(), order));
                 }
 
@@ -85,7 +89,8 @@ mod checked {
                 ) -> Result<$value, $value> {
                     let success = ordering(Location::caller(), success);
                     let failure = if success == Ordering::Relaxed { success } else { failure };
-                    // A comparison that fails is a load, and may return an older value; loom's returns the newest.
+                    // A comparison that fails is a load, and may return an older value; loom's
+                    // returns the newest.
                     let seen = self.0.load(failure);
                     if seen != current {
                         return Err(seen);
@@ -117,7 +122,8 @@ mod checked {
     impl AtomicBool {
         /// A read that is not atomic, in place of a free(): loom reports a store at the same time.
         pub fn touch(&self) {
-            // SAFETY: loom's own value, which lives in its execution; a race is a report, not undefined.
+            // SAFETY: loom's own value, which lives in its execution; a race is a report, not
+            // undefined.
             unsafe { self.0.unsync_load() };
         }
     }

@@ -1,10 +1,10 @@
-//! The heartbeat thread: it sends the heartbeats of all kept leases of its process, whatever the process
-//! is doing (rules 16 to 20).
+//! The heartbeat thread: it sends the heartbeats of all kept leases of its process, whatever the
+//! process is doing (rules 16 to 20).
 //!
 //! It is started with the first kept lease and ends with the last. It never calls the host, and all
-//! signals are blocked in it. What it shares with the holders of leases is each lease's [`SharedLease`],
-//! the session of the thread that keeps the lease, and the inbox here; a forked child touches none of
-//! them.
+//! signals are blocked in it. What it shares with the holders of leases is each lease's
+//! [`SharedLease`], the session of the thread that keeps the lease, and the inbox here; a forked
+//! child touches none of them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,8 +22,8 @@ use crate::error::{Error, Result};
 use crate::process::clock::{self, SECOND};
 use crate::process::sessions::{Key, SharedSession};
 
-/// The longest sleep. Timers do not count suspend, the deadlines do: after it the thread looks at the
-/// clock again.
+/// The longest sleep. Timers do not count suspend, the deadlines do: after it the thread looks at
+/// the clock again.
 pub(super) const LONGEST_SLEEP: u64 = SECOND;
 
 /// What the holders of leases and the thread share beside the leases.
@@ -54,7 +54,8 @@ pub(super) struct ManagedLease {
 }
 
 impl HeartbeatThread {
-    /// Puts a lease into the inbox, and returns it. Gives `make` back when the thread takes no more.
+    /// Puts a lease into the inbox, and returns it. Gives `make` back when the thread takes no
+    /// more.
     pub(super) fn put<F: FnOnce(Arc<ThreadControl>) -> ManagedLease>(
         &self,
         make: F,
@@ -152,8 +153,8 @@ enum Work {
     WaitUntil(u64),
 }
 
-/// Of the leases whose heartbeat is due, the one that has waited longest; otherwise the moment at which
-/// something has to be done.
+/// Of the leases whose heartbeat is due, the one that has waited longest; otherwise the moment at
+/// which something has to be done.
 fn next(leases: &[ManagedLease], now: u64) -> Work {
     let mut longest: Option<(u64, usize)> = None;
     let mut wake = now.saturating_add(LONGEST_SLEEP);
@@ -204,7 +205,8 @@ mod tests {
 
     #[test]
     fn it_never_sleeps_for_long() {
-        // Timers stand still while the machine is suspended: what is far off by its timer may be near.
+        // Timers stand still while the machine is suspended: what is far off by its timer may be
+        // near.
         let now = 5 * SECOND;
         let leases = [lease(now, 3_000), lease(now, 900)];
         assert!(

@@ -51,15 +51,16 @@ pub struct BinlogReport {
     pub format: Option<String>,
     /// The session's `binlog_row_image`, where rows are logged.
     pub row_image: Option<String>,
-    /// Estimated bytes of the log per heartbeat, from the format, the row image, and the average payload of
-    /// the running runs.
+    /// Estimated bytes of the log per heartbeat, from the format, the row image, and the average
+    /// payload of the running runs.
     pub bytes_per_heartbeat: u64,
     /// What to change where heartbeats log whole rows.
     pub remedy: Option<String>,
 }
 
 impl BinlogReport {
-    /// Bytes that a heartbeat logs beside payloads, measured on MariaDB 10.11 and MySQL 9.7 (docs/scaling.md).
+    /// Bytes that a heartbeat logs beside payloads, measured on MariaDB 10.11 and MySQL 9.7
+    /// (docs/scaling.md).
     const STATEMENT: u64 = 500;
     const MINIMAL: u64 = 550;
     const NOBLOB: u64 = 900;
@@ -67,7 +68,8 @@ impl BinlogReport {
     /// From here on a remedy is worth stating.
     const MUCH: u64 = 1_024;
 
-    /// Estimates for a session in the isolation level `isolation`, and runs with `payload` bytes on average.
+    /// Estimates for a session in the isolation level `isolation`, and runs with `payload` bytes on
+    /// average.
     fn estimate(
         format: &str,
         row_image: &str,
@@ -260,8 +262,8 @@ mod tests {
     #[test]
     fn a_heartbeat_is_estimated_from_what_the_server_logs() {
         const PAYLOAD: u64 = 20_485;
-        // Format, row image, isolation level; bytes per heartbeat, and whether there is a remedy. What was
-        // measured: 485, 530, 870 and 41 836 bytes.
+        // Format, row image, isolation level; bytes per heartbeat, and whether there is a remedy.
+        // What was measured: 485, 530, 870 and 41 836 bytes.
         let table = [
             ("STATEMENT", "FULL", "REPEATABLE-READ", 500, false),
             ("MIXED", "FULL", "REPEATABLE-READ", 500, false),

@@ -1,7 +1,9 @@
-//! Types of arguments, checked before a method runs, so that a wrong one is reported in PHP's own words (rule 35).
+//! Types of arguments, checked before a method runs, so that a wrong one is reported in PHP's own
+//! words (rule 35).
 //!
-//! The binding to PHP converts the arguments one by one and has words of its own. So each method of our classes gets a handler
-//! in front of its own, which compares all arguments with the declared types. Nothing is coerced.
+//! The binding to PHP converts the arguments one by one and has words of its own. So each method of
+//! our classes gets a handler in front of its own, which compares all arguments with the declared
+//! types. Nothing is coerced.
 
 use std::ffi::{CStr, CString, c_char};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -18,7 +20,8 @@ use ext_php_rs::zend::{ClassEntry, ce};
 type Handler = unsafe extern "C" fn(*mut zend_execute_data, *mut zval);
 
 unsafe extern "C" {
-    /// Reserves one of the pointers that the engine keeps for extensions in every function; -1 where none is left.
+    /// Reserves one of the pointers that the engine keeps for extensions in every function; -1
+    /// where none is left.
     fn zend_get_resource_handle(module: *const c_char) -> i32;
     /// A type as PHP spells it. The caller owns the string.
     fn zend_type_to_string(of: zend_type) -> *mut zend_string;
@@ -51,7 +54,8 @@ pub(super) unsafe fn check_before_methods_of(class: &mut ClassEntry) {
         return;
     };
     for (_, method) in &class.function_table {
-        // SAFETY: the table holds native functions of ours, which no one reads now by this function's contract.
+        // SAFETY: the table holds native functions of ours, which no one reads now by this
+        // function's contract.
         unsafe {
             let Some(method) = method.value.ptr.cast::<zend_function>().as_mut() else { continue };
             let function = &mut method.internal_function;
@@ -72,7 +76,8 @@ pub(super) unsafe fn check_before_methods_of(class: &mut ClassEntry) {
 ///
 /// Called by the engine alone, with the frame of a method of ours.
 unsafe extern "C" fn checked(frame: *mut zend_execute_data, returned: *mut zval) {
-    // SAFETY: by this function's contract. check_before_methods_of() has put the handler there before this one can be called.
+    // SAFETY: by this function's contract. check_before_methods_of() has put the handler there
+    // before this one can be called.
     unsafe {
         if let Some(number) = wrong_argument(frame) {
             throw(frame, number);
@@ -88,15 +93,15 @@ unsafe extern "C" fn checked(frame: *mut zend_execute_data, returned: *mut zval)
 /// How many slots of the size of a value a frame takes before its arguments.
 const FRAME: usize = size_of::<zend_execute_data>().div_ceil(size_of::<Zval>());
 
-/// The number of the first argument that has another type than declared. Too many or too few are not looked at: the method itself
-/// reports them, in PHP's words.
+/// The number of the first argument that has another type than declared. Too many or too few are
+/// not looked at: the method itself reports them, in PHP's words.
 ///
 /// # Safety
 ///
 /// `frame` is the frame of a method of ours.
 unsafe fn wrong_argument(frame: *const zend_execute_data) -> Option<usize> {
-    // SAFETY: by this function's contract. The arguments follow the frame, as many as it says; a function has as many declared
-    // ones as it says.
+    // SAFETY: by this function's contract. The arguments follow the frame, as many as it says; a
+    // function has as many declared ones as it says.
     unsafe {
         let function = &(*(*frame).func).common;
         let given = (*frame).This.u2.num_args;
@@ -113,7 +118,8 @@ unsafe fn wrong_argument(frame: *const zend_execute_data) -> Option<usize> {
     }
 }
 
-/// Returns whether a value has the declared type. The one class that our methods name is `Throwable`.
+/// Returns whether a value has the declared type. The one class that our methods name is
+/// `Throwable`.
 fn fits(value: &Zval, declared: &zend_type) -> bool {
     // SAFETY: every value has a type.
     let kind = unsafe { value.u1.v.type_ };
@@ -128,7 +134,8 @@ fn fits(value: &Zval, declared: &zend_type) -> bool {
 ///
 /// `frame` is the running frame, and one of a method of ours with an argument of that number.
 unsafe fn throw(frame: *const zend_execute_data, number: usize) {
-    // SAFETY: by this function's contract. The formats' arguments are strings that end with a NUL byte, and the engine copies them.
+    // SAFETY: by this function's contract. The formats' arguments are strings that end with a NUL
+    // byte, and the engine copies them.
     unsafe {
         let function = &(*(*frame).func).common;
         let value = (*frame.cast::<Zval>().add(FRAME + number - 1)).dereference();

@@ -1,5 +1,6 @@
-//! What our classes get beyond their registration: `#[\SensitiveParameter]` on the constructor's `$connection`, so that no trace shows a
-//! password (rule 22), checks of arguments, and comparison (rule 35).
+//! What our classes get beyond their registration: `#[\SensitiveParameter]` on the constructor's
+//! `$connection`, so that no trace shows a password (rule 22), checks of arguments, and comparison
+//! (rule 35).
 
 use std::sync::{Mutex, PoisonError};
 
@@ -38,8 +39,8 @@ pub(super) fn module_started() {
     *COMPLETE.lock().unwrap_or_else(PoisonError::into_inner) = false;
 }
 
-/// Completes the classes, once per module start. Done at the first request: they are registered after the hook of module start. Other
-/// threads wait for it with their first request.
+/// Completes the classes, once per module start. Done at the first request: they are registered
+/// after the hook of module start. Other threads wait for it with their first request.
 pub(super) fn complete_once() {
     let mut complete = COMPLETE.lock().unwrap_or_else(PoisonError::into_inner);
     if !std::mem::replace(&mut *complete, true) {
@@ -62,8 +63,8 @@ pub(super) fn complete_once() {
 /// No code uses the class.
 unsafe fn complete_class<T: Compare>() -> Option<&'static mut ClassEntry> {
     let name = T::CLASS_NAME.to_ascii_lowercase();
-    // SAFETY: the table maps names in lower case to entries. Ours lives as long as the module, and by this function's contract this is
-    // the only reference.
+    // SAFETY: the table maps names in lower case to entries. Ours lives as long as the module, and
+    // by this function's contract this is the only reference.
     unsafe {
         let found = zend_hash_str_find(
             (*globals::executor()).class_table,

@@ -125,7 +125,8 @@ unsafe extern "C" {
 }
 
 fn ini_path(name: &CStr) -> Option<PathBuf> {
-    // SAFETY: called on the PHP thread during a request; the engine owns the string that is returned, and it is copied at once.
+    // SAFETY: called on the PHP thread during a request; the engine owns the string that is
+    // returned, and it is copied at once.
     let value = unsafe {
         let value = zend_ini_string(name.as_ptr(), name.count_bytes(), 0);
         if value.is_null() {

@@ -1,5 +1,5 @@
-//! The entries of our classes, set when the module starts: one that is started again gets new ones. Code that needs a class asks here, and no class
-//! needs another for it.
+//! The entries of our classes, set when the module starts: one that is started again gets new ones.
+//! Code that needs a class asks here, and no class needs another for it.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -20,8 +20,8 @@ impl Entry {
 
     /// The entry; `None` before module start.
     pub(super) fn get(&self) -> Option<&'static ClassEntry> {
-        // SAFETY: null before module start, else an entry that the engine keeps until the module ends. All threads share the entries of
-        // native classes.
+        // SAFETY: null before module start, else an entry that the engine keeps until the module
+        // ends. All threads share the entries of native classes.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 }

@@ -1,6 +1,7 @@
 //! The exception classes, and the one place where an error becomes an exception.
 //!
-//! They are registered by hand and carry no Rust value: so `new`, subclasses, file, line and trace are those of any exception.
+//! They are registered by hand and carry no Rust value: so `new`, subclasses, file, line and trace
+//! are those of any exception.
 
 use ext_php_rs::builders::ClassBuilder;
 use ext_php_rs::exception::PhpException;
@@ -25,7 +26,8 @@ fn base() -> &'static ClassEntry {
 }
 
 fn runtime_exception() -> &'static ClassEntry {
-    // SAFETY: SPL is started before every extension that is not built in, and its entry lives as long as the process.
+    // SAFETY: SPL is started before every extension that is not built in, and its entry lives as
+    // long as the process.
     unsafe { &*spl_ce_RuntimeException }
 }
 

@@ -1,5 +1,5 @@
-//! The Zend boundary: one file per PHP class. A method here converts its arguments, calls, and converts the answer: no SQL, no
-//! policy.
+//! The Zend boundary: one file per PHP class. A method here converts its arguments, calls, and
+//! converts the answer: no SQL, no policy.
 
 mod arguments;
 mod classes;
@@ -30,7 +30,8 @@ use crate::process::sessions;
 /// The name that PHP knows the extension by.
 const EXTENSION: &str = "nrllm_runtime";
 
-/// MINIT: classes and the chained interrupt handler, nothing else. No thread, socket, file or runtime is made here: PHP-FPM forks afterwards.
+/// MINIT: classes and the chained interrupt handler, nothing else. No thread, socket, file or
+/// runtime is made here: PHP-FPM forks afterwards.
 ///
 /// # Safety
 ///
@@ -61,8 +62,9 @@ unsafe extern "C" fn request_startup(_type: i32, _module: i32) -> i32 {
     0
 }
 
-/// RSHUTDOWN: the program has ended (another extension's end may still run user code after it), so the request's leases end and the connections of
-/// this process are closed, in bounded time and without waiting for the server.
+/// RSHUTDOWN: the program has ended (another extension's end may still run user code after it), so
+/// the request's leases end and the connections of this process are closed, in bounded time and
+/// without waiting for the server.
 ///
 /// # Safety
 ///
@@ -72,7 +74,8 @@ unsafe extern "C" fn request_shutdown(_type: i32, _module: i32) -> i32 {
     0
 }
 
-/// Nothing of this thread's request lives on: first no interrupt, then no heartbeat, then no connection.
+/// Nothing of this thread's request lives on: first no interrupt, then no heartbeat, then no
+/// connection.
 fn end_request() {
     interrupt::request_ended();
     keeper::end_thread();

@@ -195,7 +195,8 @@ impl NrLlmRuntime {
         // User code may run here (getAttemptErrors()), before the session is taken.
         let failure = throwable::failure(&error);
         if ExecutorGlobals::has_exception() {
-            // It called exit(): PHP is on its way out, nothing is decided any more, and nobody sees this answer.
+            // It called exit(): PHP is on its way out, nothing is decided any more, and nobody sees
+            // this answer.
             return Ok(NrLlmRecovery::new(recover_failure::Recovery::LeaseLost, failure));
         }
         let recovery = self.call(async |session, context| {
@@ -205,8 +206,8 @@ impl NrLlmRuntime {
         Ok(NrLlmRecovery::new(recovery, failure))
     }
 
-    /// Gives the holder's run back to the queue without spending its budget. False: the lease is lost, or another attempt is
-    /// forbidden or impossible.
+    /// Gives the holder's run back to the queue without spending its budget. False: the lease is
+    /// lost, or another attempt is forbidden or impossible.
     fn hand_back(&self, runUid: i64, claimedBy: Text, wakeUp: Option<Array>) -> PhpResult<bool> {
         let holder = Holder::parse(runUid, claimedBy.0)?;
         let wake_up = wakeUp.map(|template| convert::wake_up(&template.entries())).transpose()?;

@@ -1,5 +1,6 @@
-//! How our objects compare (rule 35). Without a handler of their own any two of a class would be equal, since they have no
-//! properties. Values are equal when their contents are; a runtime and a lease are equal to themselves alone.
+//! How our objects compare (rule 35). Without a handler of their own any two of a class would be
+//! equal, since they have no properties. Values are equal when their contents are; a runtime and a
+//! lease are equal to themselves alone.
 
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,8 +25,9 @@ pub(super) trait Compare: RegisteredClass {
 /// No object of the class exists yet.
 pub(super) unsafe fn compare_objects_of<T: Compare>() {
     let handlers = std::ptr::from_ref(T::get_metadata().handlers()).cast_mut();
-    // SAFETY: the binding keeps the handlers in a cell of the class's metadata, which is writable, and only objects refer to them. The
-    // objects must share them: the binding knows its own objects by their address.
+    // SAFETY: the binding keeps the handlers in a cell of the class's metadata, which is writable,
+    // and only objects refer to them. The objects must share them: the binding knows its own
+    // objects by their address.
     unsafe { (&raw mut (*handlers).compare).write(Some(compare::<T>)) };
 }
 

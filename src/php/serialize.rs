@@ -1,4 +1,5 @@
-//! Answers as PHP values: a serde serializer, so that their keys are written down once, in [`crate::views`].
+//! Answers as PHP values: a serde serializer, so that their keys are written down once, in
+//! [`crate::views`].
 
 use std::fmt::{self, Display};
 

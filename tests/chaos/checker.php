@@ -2,7 +2,8 @@
 
 declare(strict_types=1);
 
-// The checker itself: each invariant has a scenario that breaks it, and the checker names it; a correct scenario passes.
+// The checker itself: each invariant has a scenario that breaks it, and the checker names it; a
+// correct scenario passes.
 require __DIR__ . '/checker.inc';
 
 $uuid = '00000001-0000-4000-8000-000000000001';
@@ -19,7 +20,8 @@ $one = ['uid' => 1, 'requeueCount' => 1, 'reason' => null, 'wokenUp' => true, 'c
 $letter = ['reason' => 'not_retryable'] + $one;
 $effect = ['what' => 'effect', 't' => 9, 'uid' => 1, 'effect' => 'non_idempotent_write'];
 
-// name => [the invariant that is broken, or null; what the watcher sees; the ledger; the row at the end]
+// name => [the invariant that is broken, or null; what the watcher sees; the ledger; the row at the
+// end]
 $scenarios = [
     'an honest round' => [null, [[$row], [$completed], [$completed]], [...$claim(1, 'a'), $step(3, 'a'), ...$tick(5, [$one], []), ...$claim(8, 'b', 'p'), $step(10, 'b'), $finished(12)], ['requeue_count' => '1'] + $completed],
     'a run that is gone' => ['no run disappears', [[]], [], $completed],
@@ -49,7 +51,8 @@ $scenarios = [
     'a child that holds' => ['a forked child holds no lease', [], [['what' => 'child-holds', 't' => 1, 'who' => 'w']], $completed],
 ];
 $connection = ['id' => 7, 'command' => 'Sleep', 'idleMs' => 5000, 'transaction' => false];
-// name => [the invariant that is broken, or null; the connections at rest, how many are allowed; the connections after the end]
+// name => [the invariant that is broken, or null; the connections at rest, how many are allowed;
+// the connections after the end]
 $ofConnections = [
     'as many connections as allowed' => [null, [$connection, ['transaction' => true, 'idleMs' => 3] + $connection], 2, []],
     'a transaction of a call under way' => [null, [['transaction' => true, 'command' => 'Query'] + $connection], 2, []],

@@ -2,8 +2,9 @@
 
 declare(strict_types=1);
 
-// The stepped clock itself: PHP and the module see each step at once, a child of a fork as well, and the monotonic clock goes on as before.
-// Arguments: the preloaded library, the module or the bridge's library.
+// The stepped clock itself: PHP and the module see each step at once, a child of a fork as well,
+// and the monotonic clock goes on as before. Arguments: the preloaded library, the module or the
+// bridge's library.
 require __DIR__ . '/clock.inc';
 
 if (getenv('NRLLM_CLOCK') === false) {
@@ -22,7 +23,8 @@ if (getenv('NRLLM_CLOCK') === false) {
         $seen = json_decode((string) fgets($pipes[1]), true);
         $right = is_array($seen) && $seen['monotonic'] >= $monotonic && $seen['monotonic'] <= hrtime(true);
         foreach (['time', 'microtime', 'module', 'child'] as $reader) {
-            // Between the reading there and the look at the clock here a second may have begun; on a busy machine also a few.
+            // Between the reading there and the look at the clock here a second may have begun; on
+            // a busy machine also a few.
             $right = $right && abs(time() + $step - $seen[$reader]) <= 10 && ($step === 0 || abs($step) < 10 || abs(time() - $seen[$reader]) > 10);
         }
         // The distance of the two clocks has changed by the step, exactly.
@@ -43,7 +45,8 @@ if (!extension_loaded('nrllm_runtime')) {
 }
 $runtime = new NrLlmRuntime(['driver' => 'mysqli', 'host' => '127.0.0.1', 'port' => 1, 'user' => 'nobody', 'password' => '', 'dbname' => 'none']);
 while (fgets(STDIN) !== false) {
-    // The module has no word for its time, but says up to which length a lease fits into the column: that is the rest of it.
+    // The module has no word for its time, but says up to which length a lease fits into the
+    // column: that is the rest of it.
     try {
         $runtime->keepLease(1, 'worker', PHP_INT_MAX);
     } catch (ValueError | NrLlmException $error) {

@@ -2,7 +2,8 @@
 
 declare(strict_types=1);
 
-// A dispatcher: sends the first message of each run, sweeps for runs that nothing woke, and cancels a few.
+// A dispatcher: sends the first message of each run, sweeps for runs that nothing woke, and cancels
+// a few.
 require __DIR__ . '/actor.inc';
 
 foreach ($round['runs'] as $uid => $run) {

@@ -2,7 +2,8 @@
 
 declare(strict_types=1);
 
-// A TCP proxy that breaks on command: php proxy.php LISTEN-PORT SERVER-PORT, and lines on its standard input:
+// A TCP proxy that breaks on command: php proxy.php LISTEN-PORT SERVER-PORT, and lines on its
+// standard input:
 //   cut          end every connection now
 //   slow MS      each piece of data waits so long, in both directions (0: no more)
 //   hold         pass nothing on and accept nothing, in silence, until `go`

@@ -2,8 +2,8 @@
 
 declare(strict_types=1);
 
-// The director of bin/chaos: starts the server or the cluster and the actors, plays each round's schedule of faults, watches the table, and
-// has every round checked.
+// The director of bin/chaos: starts the server or the cluster and the actors, plays each round's
+// schedule of faults, watches the table, and has every round checked.
 
 require __DIR__ . '/servers.inc';
 require __DIR__ . '/checker.inc';
@@ -22,23 +22,31 @@ final class Chaos
 {
     private const LEASE = 2;
     /**
-     * The lease of rounds in which hosts step the clocks that decide: a second back and forth, so that two may be two seconds apart.
-     * What is left of the lease, and more than what delays a heartbeat in such a round, is three seconds.
+     * The lease of rounds in which hosts step the clocks that decide: a second back and forth, so
+     * that two may be two seconds apart. What is left of the lease, and more than what delays a
+     * heartbeat in such a round, is three seconds.
      */
     private const LEASE_WITH_STEPS = 6;
-    /** Kinds of faults that do not keep the heartbeats of others from arriving for longer than a moment. */
+    /**
+     * Kinds of faults that do not keep the heartbeats of others from arriving for longer than a
+     * moment.
+     */
     private const GENTLE = ['kill worker', 'kill reaper', 'kill dispatcher', 'kill connections', 'cut'];
     /** How far clocks are stepped where the database's decides, in seconds. */
     private const STEPS = [-86_400 * 365 * 20, -86_400, -3600, -60, -7, -3, -1, 1, 3, 7, 60, 3600, 86_400, 86_400 * 365 * 20];
-    /** Defaults of the server that a site may have set. A session that goes by them writes something else, or nothing. */
+    /**
+     * Defaults of the server that a site may have set. A session that goes by them writes something
+     * else, or nothing.
+     */
     private const DEFAULTS = [
         'completion_type' => ["'CHAIN'", "'RELEASE'"], 'sql_select_limit' => ['3', '1'], 'max_join_size' => ['5'], 'tx_read_only' => ['1'], 'autocommit' => ['0'],
         'sql_mode' => ["''", "'ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES'"], 'tx_isolation' => ["'SERIALIZABLE'", "'READ-UNCOMMITTED'"], 'sql_safe_updates' => ['1'],
         'init_connect' => ["'BEGIN'"], 'time_zone' => ["'+05:30'"], 'wait_timeout' => ['1'], 'innodb_lock_wait_timeout' => ['1', '1000'],
     ];
     /**
-     * What the actors may have open: of the product one connection for the calls of a process and one while it keeps leases, so two for each of three workers
-     * and one for each of the others; and one of PHP's own for each.
+     * What the actors may have open: of the product one connection for the calls of a process and
+     * one while it keeps leases, so two for each of three workers and one for each of the others;
+     * and one of PHP's own for each.
      */
     private const CONNECTIONS = 3 * 2 + 3 + 6;
     private const RUNS = 10;
@@ -106,7 +114,8 @@ final class Chaos
 
     public function play(int $number): Checker
     {
-        // All that is random in a round comes from here, so that its number and the seed are the round.
+        // All that is random in a round comes from here, so that its number and the seed are the
+        // round.
         $random = new Random\Randomizer(new Random\Engine\Mt19937($this->seed * 100_003 + $number));
         $folder = "{$this->site->folder}/r$number";
         mkdir($folder);
@@ -199,15 +208,17 @@ final class Chaos
     }
 
     /**
-     * Adds steps of the actors' clocks to two thirds of the rounds with the database's clock, and to one third of those with the caller's. In the
-     * latter a step costs the lease its length: there they are short, the lease is longer, and what would delay beats as well is left out.
+     * Adds steps of the actors' clocks to two thirds of the rounds with the database's clock, and
+     * to one third of those with the caller's. In the latter a step costs the lease its length:
+     * there they are short, the lease is longer, and what would delay beats as well is left out.
      *
      * @param list<array<string, mixed>> $schedule
      * @return list<array<string, mixed>>
      */
     private function withSteps(array $schedule, int $number): array
     {
-        // Chance of its own: what else happens in the round does not depend on whether there are steps.
+        // Chance of its own: what else happens in the round does not depend on whether there are
+        // steps.
         $random = new Random\Randomizer(new Random\Engine\Mt19937($this->seed * 100_003 + $number + 1_000_000_007));
         $step = isset($this->options['step']) ? (int) $this->options['step'] : null;
         $this->clocks = [];
@@ -243,8 +254,9 @@ final class Chaos
     }
 
     /**
-     * Adds what a site brings along: defaults of its server, children with copies of sockets, replies that stop in their middle, migrations and dumps.
-     * With chance of its own, and not in rounds that show what a wrong clock does.
+     * Adds what a site brings along: defaults of its server, children with copies of sockets,
+     * replies that stop in their middle, migrations and dumps. With chance of its own, and not in
+     * rounds that show what a wrong clock does.
      *
      * @param list<array<string, mixed>> $schedule
      * @return list<array<string, mixed>>
@@ -299,7 +311,8 @@ final class Chaos
     }
 
     /**
-     * The connections of the actors, as the server has them, once they are as they should be, or after so many seconds.
+     * The connections of the actors, as the server has them, once they are as they should be, or
+     * after so many seconds.
      *
      * @return list<array{id: int, command: string, idleMs: int, transaction: bool}>
      */
@@ -500,7 +513,10 @@ final class Chaos
         }
     }
 
-    /** Seconds of a wrong reading of the clock. By the caller's clock a worker that is killed in it leaves a lease so much longer. */
+    /**
+     * Seconds of a wrong reading of the clock. By the caller's clock a worker that is killed in it
+     * leaves a lease so much longer.
+     */
     private function glitch(): int
     {
         return $this->round['clock'] === 'database' ? 365 * 86_400 : 10;
@@ -546,7 +562,8 @@ final class Chaos
                 if ($this->watcher === null) {
                     return null;
                 }
-                // Nodes may lag behind each other: the watcher waits for what is committed anywhere.
+                // Nodes may lag behind each other: the watcher waits for what is committed
+                // anywhere.
                 $this->site->cluster && $this->watcher->query('SET SESSION wsrep_sync_wait = 1');
             }
 
@@ -574,7 +591,8 @@ final class Chaos
                 $this->fill($database, $runs);
                 break;
             } catch (mysqli_sql_exception $error) {
-                // A cluster in which a node is just coming back holds such statements up, and refuses them in the end: once more, from the start.
+                // A cluster in which a node is just coming back holds such statements up, and
+                // refuses them in the end: once more, from the start.
                 in_array($error->getCode(), [1047, 1205, 1213, 2006, 2013], true) && hrtime(true) < $until || throw $error;
             }
         }

@@ -2,7 +2,8 @@
 
 declare(strict_types=1);
 
-// bin/chaos --soak SECONDS: one worker process under watch; its memory, descriptors, threads, prepared statements and connections stay flat.
+// bin/chaos --soak SECONDS: one worker process under watch; its memory, descriptors, threads,
+// prepared statements and connections stay flat.
 require __DIR__ . '/servers.inc';
 
 mysqli_report(MYSQLI_REPORT_ERROR | MYSQLI_REPORT_STRICT);

@@ -2,8 +2,9 @@
 
 declare(strict_types=1);
 
-// A worker: takes due runs from the table or messages from the transport's table, executes and settles them. Every attempt has a token of
-// its own in the ledger, and the ledger says what the worker believes at each step.
+// A worker: takes due runs from the table or messages from the transport's table, executes and
+// settles them. Every attempt has a token of its own in the ledger, and the ledger says what the
+// worker believes at each step.
 
 use Netresearch\NrLlm\Provider\Exception\ProviderResponseException;
 
@@ -32,7 +33,10 @@ while (!$stopping) {
 }
 note('ended');
 
-/** As Symfony's doctrine transport takes one: marked as delivered, deleted when handled, delivered again only after an hour. */
+/**
+ * As Symfony's doctrine transport takes one: marked as delivered, deleted when handled, delivered
+ * again only after an hour.
+ */
 function message(): ?array
 {
     db()->begin_transaction();
@@ -65,7 +69,8 @@ function attempt(int $uid): void
     try {
         $kept = $runtime->keepLease($uid, $owner, $round['lease'], ['everyMs' => 300]);
         $row = db()->query("SELECT requeue_count, queued_request FROM tx_nrllm_agentrun WHERE uid = $uid")->fetch_assoc();
-        // On a cluster another node's plain SELECT may lag behind: only what is read while the lease stands counts.
+        // On a cluster another node's plain SELECT may lag behind: only what is read while the
+        // lease stands counts.
         note('payload', ['uid' => $uid, 'token' => $token, 'sha' => sha1((string) $row['queued_request']), 'held' => $kept->isHeld()]);
         execute($uid, $token, $owner, $kept, (int) $row['requeue_count']);
         note('finishing', ['uid' => $uid, 'token' => $token]);
@@ -81,7 +86,8 @@ function attempt(int $uid): void
         note('recovered', ['uid' => $uid, 'token' => $token, 'outcome' => $recovery->outcome(), 'reason' => $recovery->reason(), 'confirmed' => $recovery->isConfirmed(),
             'wokenUp' => $recovery->wokenUp(), 'count' => $recovery->requeueCount()]);
     } finally {
-        // Where the database failed, the run is left to the reaper: no heartbeat is sent for it any more.
+        // Where the database failed, the run is left to the reaper: no heartbeat is sent for it any
+        // more.
         $kept?->release();
     }
 }
@@ -107,7 +113,8 @@ function execute(int $uid, string $token, string $owner, NrLlmLease $kept, int $
     if ($effect === '') {
         return;
     }
-    // The fence stays until the run is settled: a worker that dies in between must not be followed by another attempt.
+    // The fence stays until the run is settled: a worker that dies in between must not be followed
+    // by another attempt.
     if (!$runtime->markPendingEffect($uid, $owner, $effect, time() + $round['lease'])) {
         throw new NrLlmLeaseLostException('lost at the fence');
     }
@@ -121,13 +128,16 @@ function execute(int $uid, string $token, string $owner, NrLlmLease $kept, int $
 
 function step(int $uid, string $token, NrLlmLease $kept): void
 {
-    // The time is taken before the question: when the answer is yes, the lease stood at that time or later.
+    // The time is taken before the question: when the answer is yes, the lease stood at that time
+    // or later.
     $asked = hrtime(true);
     $kept->step();
     note('step', ['uid' => $uid, 'token' => $token, 'asked' => $asked, 'remaining' => $kept->remainingMs(), 'state' => $kept->state()]);
 }
 
-/** Some children that know the lease and end in different ways; the parent's beats have to go on. */
+/**
+ * Some children that know the lease and end in different ways; the parent's beats have to go on.
+ */
 function forks(NrLlmLease $kept): void
 {
     $children = [];

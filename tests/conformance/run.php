@@ -1,9 +1,11 @@
 <?php
 
 /**
- * One set of cases for both doors: the extension, and the FFI bridge. Each case prints what a caller sees, a line each: values with their
- * types, exceptions with class, code, message, the line they are said to come from and the calls of their trace, and rows of the table.
- * bin/suites/51-conformance runs this with either door and compares the output with expected.txt, which is the contract.
+ * One set of cases for both doors: the extension, and the FFI bridge. Each case prints what a
+ * caller sees, a line each: values with their types, exceptions with class, code, message, the line
+ * they are said to come from and the calls of their trace, and rows of the table.
+ * bin/suites/51-conformance runs this with either door and compares the output with expected.txt,
+ * which is the contract.
  *
  *   php run.php [NAME…]     all files of cases/, or those named
  */
@@ -43,7 +45,8 @@ function told(string $name, callable $call): mixed
         return $result;
     } catch (Throwable $error) {
         if ($error instanceof TypeError && !str_starts_with($error->getMessage(), '$')) {
-            // PHP's own words: for a function in PHP they go on with the place of the call, and from 8.3 on they tell true from false.
+            // PHP's own words: for a function in PHP they go on with the place of the call, and
+            // from 8.3 on they tell true from false.
             $message = preg_replace(['/, called in .*/s', '/\b(true|false) given/'], ['', 'bool given'], $error->getMessage());
             echo "$name: ", $error::class, $error instanceof ArgumentCountError ? '' : " $message", "\n";
 

@@ -1,13 +1,15 @@
 <?php
 
 /**
- * What is the FFI bridge's own: finding and refusing the library, where FFI is not allowed, the end of a request, and the extension beside it.
- * What both doors do alike is in tests/conformance and phpt/.
+ * What is the FFI bridge's own: finding and refusing the library, where FFI is not allowed, the end
+ * of a request, and the extension beside it. What both doors do alike is in tests/conformance and
+ * phpt/.
  *
  *   php bridge.php --list      the cases
  *   php bridge.php CASE        runs one; prints why it fails and exits with 1
  *
- * NRLLM_FFI_LIBRARY is a library, NRLLM_FFI_PACKAGE a copy of php-ffi/ that has it in its place, NRLLM_MODULE the extension. bin/suites/52-ffi sets them.
+ * NRLLM_FFI_LIBRARY is a library, NRLLM_FFI_PACKAGE a copy of php-ffi/ that has it in its place,
+ * NRLLM_MODULE the extension. bin/suites/52-ffi sets them.
  */
 
 declare(strict_types=1);
@@ -67,7 +69,9 @@ function php(string $code, array $arguments = [], int $exit = 0, string $folder 
     return $output;
 }
 
-/** Runs code with the bridge of the package, over the library that is given, or the package's own. */
+/**
+ * Runs code with the bridge of the package, over the library that is given, or the package's own.
+ */
 function bridge(string $code, ?string $library = null, array $arguments = [], int $exit = 0, string $folder = '/', array $environment = []): string
 {
     $constant = $library === null ? '' : 'const NRLLM_RUNTIME_LIBRARY = ' . var_export($library, true) . ';';
@@ -112,7 +116,9 @@ function starts(string $part, string $text): void
     }
 }
 
-/** Asks until something holds; a connection that was closed disappears when the server has noticed. */
+/**
+ * Asks until something holds; a connection that was closed disappears when the server has noticed.
+ */
 function until(callable $holds, string $what): void
 {
     for ($i = 0; $i < 4000; $i++) {
@@ -228,7 +234,8 @@ $cases = [
         if (posix_geteuid() === 0) {
             chown($path, 65534);
             has('belongs to the user 65534', refusal('const NRLLM_RUNTIME_LIBRARY = ' . var_export($path, true) . ';'));
-            // The owner of the package may have it too: deployments are often somebody else's than the web server's.
+            // The owner of the package may have it too: deployments are often somebody else's than
+            // the web server's.
             $own = temporary() . '/package';
             proc_close(proc_open(['cp', '-R', package(), $own], [], $pipes));
             proc_close(proc_open(['chown', '-R', '65534', $own], [], $pipes));
@@ -267,7 +274,8 @@ $cases = [
         same('60000', bridge('echo NrLlmRuntime::backoffMs(1);', $path));
         chmod($folder, 0775);
 
-        // A deployment with a umask of 002: the folders of the site, and of the package in it, belong to a group that may write them.
+        // A deployment with a umask of 002: the folders of the site, and of the package in it,
+        // belong to a group that may write them.
         $site = temporary() . '/site';
         mkdir($site);
         proc_close(proc_open(['cp', '-R', package(), "$site/ffi"], [], $pipes));
@@ -364,7 +372,8 @@ $cases = [
             PHP;
         $comments = static fn (string $folder): array => json_decode(php('$folder = ' . var_export(TOP . "/$folder", true) . ";$code"), true, 512, JSON_THROW_ON_ERROR);
         [$bridge, $stubs] = [$comments('php-ffi/src'), $comments('php-stubs')];
-        // Objects of the value classes are made by the runtime: that `new` throws is documented in the stubs alone.
+        // Objects of the value classes are made by the runtime: that `new` throws is documented in
+        // the stubs alone.
         $ownToTheStubs = '/^(?!NrLlmRuntime ).* __construct$/';
         $stubs = array_filter($stubs, static fn (string $name): bool => preg_match($ownToTheStubs, $name) !== 1, ARRAY_FILTER_USE_KEY);
         same(true, isset($stubs['NrLlmRuntime reap'], $stubs['NrLlmRuntime LEASE_SECONDS'], $stubs['NrLlmLease NrLlmLease']), 'the comments are found');
@@ -538,12 +547,14 @@ $cases = [
     },
     'the classes are those of php-ffi, of the interface that php-stubs promises' => static function (): void {
         require_once TOP . '/tests/package/interface.php';
-        // What PHP's own code needs so that an object cannot be stored; the extension's classes have flags for it.
+        // What PHP's own code needs so that an object cannot be stored; the extension's classes
+        // have flags for it.
         $own = '/::__(serialize|unserialize)\(/';
         $bridge = describe_stubs_apart(TOP . '/php-ffi/src');
         $stubs = describe_stubs_apart(TOP . '/php-stubs');
         $bridge = array_filter($bridge, static fn (string $fact): bool => preg_match($own, $fact) !== 1 && !str_contains($fact, 'NrLlmRuntime\Ffi'), ARRAY_FILTER_USE_KEY);
-        // The one known difference is the extension's too, and for its sake: both judge the connection themselves, in the same words.
+        // The one known difference is the extension's too, and for its sake: both judge the
+        // connection themselves, in the same words.
         $known = KNOWN_DIFFERENCES['NrLlmRuntime::__construct($connection) type'];
         same(['NrLlmRuntime::__construct($connection) type' => $known['extension']], array_diff_assoc($bridge, $stubs), 'the bridge has');
         same(['NrLlmRuntime::__construct($connection) type' => $known['stubs']], array_diff_assoc($stubs, $bridge), 'the stubs have');

@@ -45,7 +45,10 @@ final class Fpm
         throw new RuntimeException('php-fpm did not start: ' . @file_get_contents("$this->folder/log") . file_get_contents("$this->folder/out"));
     }
 
-    /** Runs a script and returns its whole answer: headers, an empty line, the body; what it wrote to the error stream behind that. */
+    /**
+     * Runs a script and returns its whole answer: headers, an empty line, the body; what it wrote
+     * to the error stream behind that.
+     */
     public function request(string $script): string
     {
         $connection = stream_socket_client("unix://$this->socket");

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// In the package that PHP's bridge is: a site has only the package. Programs in C take the same file.
+/// In the package that PHP's bridge is: a site has only the package. Programs in C take the same
+/// file.
 const PLACE: &str = "php-ffi/nrllm_runtime.h";
 
 /// In this order, so that a reader meets the whole before its parts.

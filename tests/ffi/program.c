@@ -1,6 +1,7 @@
 /*
- * The library as a C program uses it, without PHP: a run's life, a reaper, errors, garbage, threads, fork, and everything freed.
- * NRLLM_TEST_SOCKET, _USER, _PASSWORD and _DATABASE name a database with runs: 1 to 10 queued, 11 to 20 running with a lease that is over.
+ * The library as a C program uses it, without PHP: a run's life, a reaper, errors, garbage,
+ * threads, fork, and everything freed. NRLLM_TEST_SOCKET, _USER, _PASSWORD and _DATABASE name a
+ * database with runs: 1 to 10 queued, 11 to 20 running with a lease that is over.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>

@@ -85,7 +85,8 @@ settings = {
     "password": os.environ["NRLLM_TEST_PASSWORD"],
     "dbname": os.environ["NRLLM_TEST_DATABASE"],
 }
-# Under valgrind, on a machine that is busy, everything takes long: these limits end what hangs, and nothing waits for them.
+# Under valgrind, on a machine that is busy, everything takes long: these limits end what hangs, and
+# nothing waits for them.
 patient = {"connectTimeoutMs": 60000, "queryTimeoutMs": 60000}
 runtime = call("nrllm_runtime_new", settings, patient | {"jitter": 0.0}, *NONE, answer=ctypes.c_void_p)
 owner = text("nrllm_identity", "python")

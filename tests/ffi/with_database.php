@@ -1,8 +1,8 @@
 <?php
 
 /**
- * Runs a program on a database of its own: NRLLM_TEST_DATABASE names it. Runs 1 to 20: 1 to 10 are queued, 11 to 20 run under `worker:a`
- * with a lease that is over. Exits as the program does.
+ * Runs a program on a database of its own: NRLLM_TEST_DATABASE names it. Runs 1 to 20: 1 to 10 are
+ * queued, 11 to 20 run under `worker:a` with a lease that is over. Exits as the program does.
  */
 
 declare(strict_types=1);

@@ -3,7 +3,8 @@
 declare(strict_types=1);
 
 /**
- * What a request to the FPM workers does with a kept lease: `what` says how it ends. It answers in one line of JSON.
+ * What a request to the FPM workers does with a kept lease: `what` says how it ends. It answers in
+ * one line of JSON.
  */
 
 $what = $_GET['what'];
@@ -68,7 +69,8 @@ switch ($what) {
         $answer(['state' => $lease->state()]);
         break;
     case 'lost':
-        // The loss comes at about the moment at which the request ends: it is thrown here or nowhere.
+        // The loss comes at about the moment at which the request ends: it is thrown here or
+        // nowhere.
         $runtime->requeue($uid, 'worker:a');
         try {
             usleep((int) ($_GET['after'] ?? 100) * 1000);

@@ -179,7 +179,8 @@ proptest! {
 
     #[test]
     fn backoff_is_exact(requeues in prop_oneof![0_u32..130, any::<u32>()], base in prop_oneof![0_u64..100_000, any::<u64>()], cap in any::<u64>()) {
-        // Doubled step by step in numbers that are large enough, and stopped when it is beyond any cap.
+        // Doubled step by step in numbers that are large enough, and stopped when it is beyond any
+        // cap.
         let mut exact = u128::from(base);
         for _ in 0..requeues {
             if exact == 0 || exact > u128::from(u64::MAX) {

@@ -95,7 +95,8 @@ fn p07_of_concurrent_claims_one_wins() {
 
 #[test]
 fn p14_run_taken_before_the_read_back_is_not_claimed() {
-    // The reply to a claim is lost, and before the row is read back another worker has requeued and claimed the run.
+    // The reply to a claim is lost, and before the row is read back another worker has requeued and
+    // claimed the run.
     let mut database = Database::new();
     let uid = database.insert(&Run::queued());
     let proxy = Proxy::start(database.endpoint());
@@ -130,7 +131,8 @@ fn p21_abandoned_claim_never_takes_effect_later() {
             timed(|| error_of(Kind::Connection, harness.claim_queued(uid, OWNER, LEASE)));
         assert!(took < query_ms as u128 + 6_000, "{took} ms of {query_ms}");
         php_worker.unlock();
-        // Nothing of the claim is left on the server that could still happen: then the row cannot change any more.
+        // Nothing of the claim is left on the server that could still happen: then the row cannot
+        // change any more.
         let left: Vec<_> = server
             .connections()
             .into_iter()

@@ -15,8 +15,8 @@ use crate::support::database::{Database, Run, Shape};
 use crate::support::harness::{Harness, LEASE, OWNER, error_of};
 use crate::support::server::{Endpoint, Server};
 
-/// Stands before a server and lets the reply to a request stall after its first bytes. The server's side is closed when the
-/// client's has ended.
+/// Stands before a server and lets the reply to a request stall after its first bytes. The server's
+/// side is closed when the client's has ended.
 struct Stalling {
     endpoint: Endpoint,
 }

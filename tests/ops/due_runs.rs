@@ -163,7 +163,8 @@ fn p13_due_runs_in_order() {
         assert_eq!(due_uids(&mut harness, 10, 4_294_967_295).len(), 7);
         assert_eq!(database.all(), before, "nothing is written");
         if queued_at {
-            // The later column counts where it is known: a sweep that marked the run does not put it off.
+            // The later column counts where it is known: a sweep that marked the run does not put
+            // it off.
             database.set(second, "queued_at", NOW - 40);
             database.set(second, "tstamp", NOW);
             database.set(third, "queued_at", NOW + 5);
@@ -202,7 +203,8 @@ fn p13_runs_not_due_hide_no_due_run() {
         .collect();
     let [sql] = statements.as_slice() else { panic!("one query: {statements:?}") };
     assert!(!sql.contains("UPDATE") && !sql.contains("LOCK"), "{sql}");
-    // By the key over (status, crdate), so in order, and the payload of a due run alone is touched. (The plan is MariaDB's.)
+    // By the key over (status, crdate), so in order, and the payload of a due run alone is touched.
+    // (The plan is MariaDB's.)
     let plan = database.client().maps(&format!("EXPLAIN FORMAT=TRADITIONAL {sql}"));
     let column = |row: usize, name: &str| {
         String::from_utf8_lossy(plan[row][name].as_deref().unwrap_or_default()).into_owned()

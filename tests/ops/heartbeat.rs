@@ -37,8 +37,8 @@ fn with_clock(clock: Clock) -> (Database, Harness, i64) {
     (database, harness, uid)
 }
 
-/// A heartbeat that was given up may arrive behind a later one: the row would be stale while its holder
-/// still believes in the lease.
+/// A heartbeat that was given up may arrive behind a later one: the row would be stale while its
+/// holder still believes in the lease.
 #[test]
 fn p17_late_heartbeat_does_not_move_the_lease_back() {
     for clock in [Clock::Caller, Clock::Database] {
@@ -67,8 +67,8 @@ fn p32_next_heartbeat_repairs_a_lease_far_ahead() {
     }
 }
 
-/// With the caller's clock the server is a day ahead of the caller, which is behind for a moment; with the
-/// database's it is a day behind.
+/// With the caller's clock the server is a day ahead of the caller, which is behind for a moment;
+/// with the database's it is a day behind.
 #[test]
 fn p32_a_clock_that_is_behind_makes_no_live_run_stale() {
     const DAY: i64 = 86_400;

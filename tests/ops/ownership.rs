@@ -38,7 +38,8 @@ fn p01_no_operation_trusts_the_affected_rows() {
                     expected,
                     "requeueStale {why}"
                 );
-                // Without the text the row decides, read back under its lock: what stands in it already was done.
+                // Without the text the row decides, read back under its lock: what stands in it
+                // already was done.
                 let expected = expected || info == Info::Drop;
                 assert_eq!(
                     harness.claim_queued(queued, OWNER, LEASE).unwrap(),
@@ -263,7 +264,8 @@ fn p03_unstorable_owner_is_an_argument_error() {
 
 #[test]
 fn p03_owners_stored_by_php_workers_are_recognised() {
-    // A PHP worker whose connection has another character set writes the same characters in other bytes.
+    // A PHP worker whose connection has another character set writes the same characters in other
+    // bytes.
     for collation in ["latin1_swedish_ci", "utf8mb4_unicode_ci"] {
         let mut database = Database::with(&Shape::default().collation(collation));
         let uid = database.insert(&Run::queued());

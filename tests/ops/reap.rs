@@ -28,7 +28,8 @@ fn handled(report: &Report) -> usize {
     report.requeued.len() + report.dead_lettered.len()
 }
 
-/// Which chunk statements were sent: how many values the longest `IN` list had, and how many statements there were in all.
+/// Which chunk statements were sent: how many values the longest `IN` list had, and how many
+/// statements there were in all.
 fn longest_list(statements: &[String]) -> usize {
     let lists = statements
         .iter()
@@ -246,7 +247,8 @@ fn p06_heartbeat_never_waits_for_a_reaper() {
         for nth in 1..=statements {
             make_stale_again(&mut database, &dead);
             let queued = database.insert(&Run::queued());
-            // The server has executed the reaper's nth statement and holds every lock that it takes.
+            // The server has executed the reaper's nth statement and holds every lock that it
+            // takes.
             let rule = proxy.rule(When::any_statement().nth(nth), Fault::HoldReply);
             std::thread::scope(|scope| {
                 let reaping = scope.spawn(|| reaper.reap_all(1_000));
@@ -600,7 +602,8 @@ fn p09_snapshot_isolation() {
 
 #[test]
 fn p09_error_1020_is_retried() {
-    // A statement-logging server keeps the reaper in REPEATABLE READ, where a snapshot can be overtaken.
+    // A statement-logging server keeps the reaper in REPEATABLE READ, where a snapshot can be
+    // overtaken.
     let server = Server::start(&[
         "--log-bin=binlog",
         "--server-id=1",
@@ -826,7 +829,8 @@ fn missing_column_is_reported_before_any_write() {
         for (now, before) in database.all().iter().zip(&before) {
             assert_row(now, before, column);
         }
-        // What writes several rows or statements asks beforehand; one statement finds out by itself.
+        // What writes several rows or statements asks beforehand; one statement finds out by
+        // itself.
         let tried = proxy
             .log()
             .into_iter()

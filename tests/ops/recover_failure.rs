@@ -187,7 +187,8 @@ fn reap_between_failure_and_recovery_wins() {
 
 #[test]
 fn p36_a_failure_s_own_waiting_time_delays_wake_up_and_row() {
-    // Requeued so often before, waiting time of the failure, expected delay: 30 s and 120 s are the backoffs.
+    // Requeued so often before, waiting time of the failure, expected delay: 30 s and 120 s are the
+    // backoffs.
     for (requeues, retry_after, delay) in [
         (0, None, 30),
         (0, Some(10), 30),

@@ -1,4 +1,5 @@
-//! What replicas hold (rule 33): equal tables after mixed operations, in every format of the binary log.
+//! What replicas hold (rule 33): equal tables after mixed operations, in every format of the binary
+//! log.
 
 use std::time::Duration;
 

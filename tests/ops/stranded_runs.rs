@@ -94,7 +94,8 @@ fn p13_sweep_claims_each_stranded_run_once() {
 
 #[test]
 fn p13_sweep_compares_and_marks_with_one_clock() {
-    // A caller's own `now`, of the past or of the future: the second sweep at the same time finds nothing.
+    // A caller's own `now`, of the past or of the future: the second sweep at the same time finds
+    // nothing.
     for now in [5_000, NOW, 4_000_000_000] {
         for clock in [Clock::Caller, Clock::Database] {
             let mut database = Database::new();

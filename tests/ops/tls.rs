@@ -32,7 +32,8 @@ impl Certificates {
         made
     }
 
-    /// A certificate of the authority `ca` for a server of this name (`IP:127.0.0.1`, `DNS:db.example`).
+    /// A certificate of the authority `ca` for a server of this name (`IP:127.0.0.1`,
+    /// `DNS:db.example`).
     fn issue(&self, file: &str, name: &str) {
         self.openssl(&format!(
             "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=server -addext subjectAltName={name} -keyout {file}.key -out {file}.csr"
@@ -154,7 +155,8 @@ fn p22_tls_certificate_for_another_name_is_refused() {
     assert_eq!(database.get(uid, "lease_expires"), LEASE.to_string());
 }
 
-/// Certificates that PHP's drivers take: each is refused with what to change, and never taken unverified.
+/// Certificates that PHP's drivers take: each is refused with what to change, and never taken
+/// unverified.
 #[test]
 fn p22_refused_certificates_name_cause_and_remedy() {
     let certificates = Certificates::new("refused");

@@ -213,7 +213,8 @@ fn p13_setup_without_one_transaction_is_refused() {
         }
     }
 
-    // The runs are in another database than the connection's, where an unqualified message table would be looked for.
+    // The runs are in another database than the connection's, where an unqualified message table
+    // would be looked for.
     let qualified = Options { table: table(&format!("{here}.{RUNS}")), ..Options::default() };
     for message in refusals(&mut database, &qualified, &format!("{here}_other"), &template()) {
         assert!(message.contains("own database"), "{message}");
@@ -380,7 +381,8 @@ fn p09_deadlock_at_the_message_repeats_the_chunk() {
     }
 }
 
-/// The COMMIT of a reaper's chunk, if `refused` says so of the runs that it locked. How many those were goes into `sizes`, for every try.
+/// The COMMIT of a reaper's chunk, if `refused` says so of the runs that it locked. How many those
+/// were goes into `sizes`, for every try.
 fn commit_of(
     refused: impl Fn(&[i64]) -> bool + Send + 'static,
     sizes: &Arc<Mutex<Vec<usize>>>,
@@ -608,7 +610,8 @@ fn meanwhile(fault: Fault, act: impl FnOnce(&mut Database, &[i64])) -> (bool, bo
     let proxy = Proxy::start(database.endpoint());
     let runs = [database.insert(&stale(1)), database.insert(&Run::running(OWNER, NOW - 10))];
     let mut harness = Harness::through(&proxy, &database);
-    // The table's facts are known, so that the first statement of the new connection with a lock is the reading back.
+    // The table's facts are known, so that the first statement of the new connection with a lock is
+    // the reading back.
     harness.reap(&ReapRequest { dry_run: true, ..waking(5) }).unwrap();
     proxy.rule(commit(), fault);
     let held = proxy.rule(When::statement("termination_reason FROM"), Fault::HoldRequest);
@@ -638,15 +641,16 @@ fn p14_reported_wake_up_is_true() {
         LegacyPhpWorker::of(database).claim(runs[0], "worker:b", LEASE, NOW).unwrap();
     };
     assert_eq!(meanwhile(Fault::CutAfter, consumed), (true, true, false));
-    // Another reaper requeued it without a message before this commit was rolled back: it has no wake-up yet.
+    // Another reaper requeued it without a message before this commit was rolled back: it has no
+    // wake-up yet.
     let requeued = |database: &mut Database, runs: &[i64]| {
         LegacyPhpWorker::of(database).requeue_stale(runs[0], NOW).unwrap();
     };
     assert_eq!(meanwhile(Fault::CutBefore, requeued), (true, false, false));
 }
 
-/// What a reap of the runs A, B and C tells when its commit is lost before the server has it, and another reaper, which knows no outbox,
-/// handles `theirs` of them before the rows are read back.
+/// What a reap of the runs A, B and C tells when its commit is lost before the server has it, and
+/// another reaper, which knows no outbox, handles `theirs` of them before the rows are read back.
 fn partly_handled(theirs: &[usize]) -> (Database, Vec<i64>, nrllm_runtime::ops::reap::Report) {
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
@@ -754,7 +758,8 @@ fn p21_closed_idle_connection_is_reopened_with_wake_up() {
     }
 }
 
-/// One round of the fault tests: an operation with messages on runs of its own, broken at one exchange.
+/// One round of the fault tests: an operation with messages on runs of its own, broken at one
+/// exchange.
 struct Round {
     name: &'static str,
     prepare: fn(&mut Database) -> Vec<i64>,
@@ -812,8 +817,9 @@ fn rounds() -> [Round; 3] {
     ]
 }
 
-/// Looks from outside, once the server has ended what a cut connection had begun: no run is queued without a message, no message is
-/// there for a run that is not queued, no run is lost, and the runs of one operation were written together or not at all.
+/// Looks from outside, once the server has ended what a cut connection had begun: no run is queued
+/// without a message, no message is there for a run that is not queued, no run is lost, and the
+/// runs of one operation were written together or not at all.
 fn check_invariants(database: &mut Database, round: &Round, runs: &[i64], why: &str) -> Vec<bool> {
     database.client().run("START TRANSACTION");
     database.client().rows(&format!("SELECT uid FROM {RUNS} FORCE INDEX (PRIMARY) FOR UPDATE"));
@@ -890,7 +896,8 @@ fn p13_process_killed_at_any_statement_strands_no_run() {
         assert!(commands >= 8, "{} sends {commands} commands", round.name);
         for command in 1..=commands {
             for fault in [Fault::CutBefore, Fault::CutAfter, Fault::CutWithin(3)] {
-                // Once as a process that is killed: nothing comes after the cut. Once as a connection that is lost, with a new one to be had.
+                // Once as a process that is killed: nothing comes after the cut. Once as a
+                // connection that is lost, with a new one to be had.
                 for killed in [true, false] {
                     let why = format!(
                         "{}, {fault:?} at command {command} of {commands}, killed: {killed}",
@@ -908,7 +915,8 @@ fn p13_process_killed_at_any_statement_strands_no_run() {
                     drop(proxy);
                     let written = check_invariants(&mut database, &round, &runs, &why);
                     match &outcome {
-                        // What was told is what stands there. (A run may be passed over that the reaper's own dying transaction still held.)
+                        // What was told is what stands there. (A run may be passed over that the
+                        // reaper's own dying transaction still held.)
                         Ok(told) if told.is_empty() => {
                             assert!(!killed && !written[0], "{why}: nothing told, {written:?}")
                         }
@@ -947,7 +955,8 @@ fn p14_second_fault_while_reading_back_strands_no_run() {
     let mut database = Database::new();
     for round in rounds() {
         for first in [Fault::CutAfter, Fault::CutBefore] {
-            // The commands of the second connection: its set-up, the reading back, and what is done again.
+            // The commands of the second connection: its set-up, the reading back, and what is done
+            // again.
             for command in 1.. {
                 let why = format!(
                     "{}, {first:?} at the commit, then at command {command} of the next connection",
@@ -1076,7 +1085,8 @@ fn p13_concurrent_consumers_and_reapers_lose_nothing() {
             })
         })
         .collect();
-    // As the doctrine transport does it: delete what was acknowledged, take the next, acknowledge it.
+    // As the doctrine transport does it: delete what was acknowledged, take the next, acknowledge
+    // it.
     let taken = Arc::new(std::sync::Mutex::new(Vec::new()));
     let consumers: Vec<_> = (0..3)
         .map(|_| {

@@ -1,7 +1,8 @@
 <?php
 
 /**
- * What the documents tell people to type: every line of a shell block is executed here, or by the suite that this table names.
+ * What the documents tell people to type: every line of a shell block is executed here, or by the
+ * suite that this table names.
  *
  *   php -n tests/package/commands.php
  *
@@ -20,7 +21,10 @@ $expect = static function (string $what, bool $holds) use (&$failures): void {
     }
 };
 
-/** pattern of a line => [file that executes it, what stands there], or a reason why it cannot be executed here */
+/**
+ * pattern of a line => [file that executes it, what stands there], or a reason why it cannot be
+ * executed here
+ */
 const COMMANDS = [
     '#^bin/setup$#' => ['bin/test', 'bin/setup'],
     '#^bin/demo$#' => ['bin/suites/47-docs', 'bin/demo'],

@@ -1,12 +1,16 @@
 <?php
 
 /**
- * Describes classes by Reflection and compares two descriptions: what the extension declares, and what php-stubs/ promises.
+ * Describes classes by Reflection and compares two descriptions: what the extension declares, and
+ * what php-stubs/ promises.
  */
 
 declare(strict_types=1);
 
-/** What is known to differ, and may: ext-php-rs cannot declare a union, so `array|string` is `mixed` in the extension. */
+/**
+ * What is known to differ, and may: ext-php-rs cannot declare a union, so `array|string` is `mixed`
+ * in the extension.
+ */
 const KNOWN_DIFFERENCES = [
     'NrLlmRuntime::__construct($connection) type' => ['extension' => 'mixed', 'stubs' => 'array|string'],
 ];
@@ -101,7 +105,8 @@ function describe_stubs(string $folder): array
     if (extension_loaded('nrllm_runtime')) {
         throw new LogicException('stubs are never loaded beside the extension');
     }
-    // Parents are found by their file's name; a file that declares another class than its name says is found by the comparison.
+    // Parents are found by their file's name; a file that declares another class than its name says
+    // is found by the comparison.
     spl_autoload_register(static function (string $class) use ($folder): void {
         if (is_file("$folder/$class.php")) {
             require_once "$folder/$class.php";

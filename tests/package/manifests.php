@@ -26,7 +26,8 @@ $expect('the extension name is one that PIE takes', $extension['extension-name']
 $expect('it is for PHP with and without thread safety', $extension['support-nts'] === true && $extension['support-zts'] === true);
 $expect('it is not for Windows', $extension['os-families-exclude'] === ['windows'] && !isset($extension['os-families']));
 $expect('the build path has a config.m4', is_file("$top/{$extension['build-path']}/config.m4"));
-// PIE takes the first that works: without the source behind the prebuilt archive, a missing archive would be an error.
+// PIE takes the first that works: without the source behind the prebuilt archive, a missing archive
+// would be an error.
 $expect('the source is the last way to get it', $extension['download-url-method'] === ['pre-packaged-binary', 'composer-default']);
 $expect('the priority of the ini file is one that PIE takes', $extension['priority'] >= 10 && $extension['priority'] <= 99);
 $rust = preg_match('/^license = "(.+)"$/m', file_get_contents("$top/Cargo.toml"), $match) ? $match[1] : '';
@@ -46,7 +47,8 @@ $expect('the FFI package provides the extension', $read('php-ffi/composer.json')
 
 $stubs = $read('php-stubs/composer.json');
 $expect('the stubs are a package of their own', $stubs['name'] === 'nrllm-runtime/stubs');
-// An autoloaded stub would make class_exists('NrLlmRuntime') true on a machine without the extension.
+// An autoloaded stub would make class_exists('NrLlmRuntime') true on a machine without the
+// extension.
 $expect('the stubs are never autoloaded', !isset($stubs['autoload']) && !isset($stubs['autoload-dev']));
 $neon = file_get_contents("$top/php-stubs/" . $stubs['extra']['phpstan']['includes'][0]);
 preg_match_all('/^ +- (\S+\.php)$/m', $neon, $listed);

@@ -5,8 +5,8 @@
  *
  *   php -n -d extension=/path/to/libnrllm_runtime.so tests/package/stub-mutations.php
  *
- * Each case changes one place in a copy of php-stubs/ and says which fact has to be reported. Prints a line a case and closes with
- * `N passed, N failed`.
+ * Each case changes one place in a copy of php-stubs/ and says which fact has to be reported.
+ * Prints a line a case and closes with `N passed, N failed`.
  */
 
 declare(strict_types=1);
@@ -16,7 +16,10 @@ require __DIR__ . '/interface.php';
 $stubs = dirname(__DIR__, 2) . '/php-stubs';
 $extension = describe_extension();
 
-/** what is done => [file, what stands there, what stands there instead, the fact that has to be told] */
+/**
+ * what is done => [file, what stands there, what stands there instead, the fact that has to be
+ * told]
+ */
 $cases = [
     'a wrong default (a number)' => ['NrLlmRuntime', 'reap(int $limit = 50', 'reap(int $limit = 51', 'NrLlmRuntime::reap($limit) default'],
     'a wrong default (null)' => ['NrLlmRuntime', 'reap(int $limit = 50, ?int $now = null', 'reap(int $limit = 50, ?int $now = 0', 'NrLlmRuntime::reap($now) default'],

@@ -1,4 +1,5 @@
-//! A plain, blocking connection for the tests: it looks at rows, and it acts as another worker does.
+//! A plain, blocking connection for the tests: it looks at rows, and it acts as another worker
+//! does.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -137,7 +138,8 @@ impl Client {
         u64::from(self.conn.as_ref().expect("the connection is open").id())
     }
 
-    /// A counter of this connection alone (`SHOW SESSION STATUS`). The question itself counts as a statement.
+    /// A counter of this connection alone (`SHOW SESSION STATUS`). The question itself counts as a
+    /// statement.
     pub fn session_status(&mut self, name: &str) -> u64 {
         let rows = self.rows(&format!("SHOW SESSION STATUS LIKE '{name}'"));
         assert_eq!(rows.len(), 1, "the server knows the status variable {name}");
@@ -154,7 +156,8 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // Outside a runtime the driver closes the socket at once, without a farewell that nothing would send.
+        // Outside a runtime the driver closes the socket at once, without a farewell that nothing
+        // would send.
         drop(self.conn.take());
     }
 }

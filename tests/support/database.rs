@@ -1,4 +1,5 @@
-//! A fresh database for one test, with the two tables of `schema.sql`, and what a test does to runs.
+//! A fresh database for one test, with the two tables of `schema.sql`, and what a test does to
+//! runs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -37,7 +38,8 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// Another collation; the character set is the first word of its name (`utf8mb4_bin`, `utf8mb3_general_ci`, `latin1_swedish_ci`).
+    /// Another collation; the character set is the first word of its name (`utf8mb4_bin`,
+    /// `utf8mb3_general_ci`, `latin1_swedish_ci`).
     pub fn collation(mut self, collation: &str) -> Self {
         self.charset = collation.split('_').next().unwrap().to_owned();
         self.collation = collation.to_owned();
@@ -204,7 +206,8 @@ impl Drop for Database {
     }
 }
 
-/// A row with some columns replaced: what a test expects of an operation. `changes` names every column that may differ.
+/// A row with some columns replaced: what a test expects of an operation. `changes` names every
+/// column that may differ.
 pub fn changed(before: &RunRow, changes: &[(&str, &str)]) -> RunRow {
     let mut after = before.clone();
     for (column, value) in changes {
@@ -235,7 +238,8 @@ pub fn assert_row(actual: &RunRow, expected: &RunRow, why: &str) {
     assert!(wrong.is_empty(), "{why}:\n{}", wrong.join("\n"));
 }
 
-/// A run to insert. Columns that are not set get the table's defaults, those every real run has get plausible values.
+/// A run to insert. Columns that are not set get the table's defaults, those every real run has get
+/// plausible values.
 #[derive(Clone)]
 pub struct Run {
     columns: BTreeMap<String, Value>,

@@ -1,4 +1,5 @@
-//! The operations as the tests call them: blocking, on a session of the harness, at a time that the test sets.
+//! The operations as the tests call them: blocking, on a session of the harness, at a time that the
+//! test sets.
 
 use std::sync::Arc;
 use std::time::Duration;

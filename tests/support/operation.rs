@@ -22,8 +22,8 @@ use Fate::{Exhausted, Final, Requeue};
 
 /// The payloads of the decision tables, in the order of their rows.
 pub const PAYLOADS: [Option<&str>; 3] = [Some("nrv1:request"), Some(""), None];
-/// The requeue counts of the decision tables, in the order of their columns, each with the one after it and the delay before the
-/// next attempt.
+/// The requeue counts of the decision tables, in the order of their columns, each with the one
+/// after it and the delay before the next attempt.
 pub const COUNTS: [(u32, &str, u64); 4] =
     [(0, "1", 30_000), (2, "3", 120_000), (3, "4", 240_000), (u32::MAX, "-", 0)];
 /// Nothing forbids another attempt: by payload, then by requeue count.
@@ -49,7 +49,8 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// The command that makes its effect stand: where it is a transaction the commit, else the write.
+    /// The command that makes its effect stand: where it is a transaction the commit, else the
+    /// write.
     pub fn write(&self) -> When {
         let start = if self.name.starts_with("reap")
             || self.name.starts_with("recover")
@@ -76,8 +77,8 @@ pub fn held() -> Run {
     Run::running(OWNER, NOW + 10)
 }
 
-/// Returns whether every skipped run was contended: the reaper's own transaction may still hold it, on a connection whose end the
-/// server has not noticed yet.
+/// Returns whether every skipped run was contended: the reaper's own transaction may still hold it,
+/// on a connection whose end the server has not noticed yet.
 pub fn passed_over(report: &Report) -> bool {
     report.skipped.iter().all(|entry| entry.reason == Some("contended"))
 }

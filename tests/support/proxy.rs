@@ -1,11 +1,14 @@
-//! A proxy between a client and the server that breaks one exchange at a time, on purpose and exactly where the test says.
+//! A proxy between a client and the server that breaks one exchange at a time, on purpose and
+//! exactly where the test says.
 //!
-//! It speaks enough of the MySQL protocol to know where a reply ends and which text a prepared statement was made from. One thread
-//! serves one connection and handles one command after the other: read the command, look for a rule that matches it, pass it on, read
-//! the whole reply, pass that on. Rules are tried in the order in which they were added, each is spent after its number of uses, and
-//! whatever waits, waits for a test to say so: nothing depends on time.
+//! It speaks enough of the MySQL protocol to know where a reply ends and which text a prepared
+//! statement was made from. One thread serves one connection and handles one command after the
+//! other: read the command, look for a rule that matches it, pass it on, read the whole reply, pass
+//! that on. Rules are tried in the order in which they were added, each is spent after its number
+//! of uses, and whatever waits, waits for a test to say so: nothing depends on time.
 //!
-//! TLS and compression are taken out of the server's greeting, for the proxy could not read through them.
+//! TLS and compression are taken out of the server's greeting, for the proxy could not read through
+//! them.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -47,7 +50,8 @@ pub struct Command {
 }
 
 impl Command {
-    /// True for what runs a statement on the server: a query, or an execution of a prepared statement.
+    /// True for what runs a statement on the server: a query, or an execution of a prepared
+    /// statement.
     pub fn is_statement(&self) -> bool {
         matches!(self.kind, Kind::Query | Kind::Execute)
     }
@@ -58,7 +62,8 @@ impl Command {
 pub enum Outcome {
     /// No reply belongs to the command.
     Nothing,
-    /// An OK packet from the server: the rows affected as the server counted them, and the info text it sent.
+    /// An OK packet from the server: the rows affected as the server counted them, and the info
+    /// text it sent.
     Ok { affected: u64, info: String },
     /// So many rows (of the last result, where there are several), or the answer to a `Prepare`.
     Rows(usize),
@@ -80,7 +85,8 @@ pub struct Exchange {
 pub enum Fault {
     /// The server never sees the command; the client sees its connection end.
     CutBefore,
-    /// The server has executed the command; the client sees its connection end in place of the reply.
+    /// The server has executed the command; the client sees its connection end in place of the
+    /// reply.
     CutAfter,
     /// As `CutAfter`, but this many bytes of the reply arrive.
     CutWithin(usize),
@@ -92,17 +98,21 @@ pub enum Fault {
     DelayRequest(Duration),
     /// The reply is passed on after this time.
     DelayReply(Duration),
-    /// The server never sees the command, and the client never gets an answer; the connection stays open.
+    /// The server never sees the command, and the client never gets an answer; the connection stays
+    /// open.
     Silence,
-    /// The server has executed the command; these bytes arrive in place of the reply, as they are, without a packet header.
+    /// The server has executed the command; these bytes arrive in place of the reply, as they are,
+    /// without a packet header.
     Garbage(Vec<u8>),
-    /// The server has executed the command; one packet with this payload arrives in place of the reply.
+    /// The server has executed the command; one packet with this payload arrives in place of the
+    /// reply.
     Payload(Vec<u8>),
     /// The server never sees the command; the client gets this error.
     Refuse(u16),
     /// The server has executed the command; the client gets this error all the same.
     RefuseAfter(u16),
-    /// The server gets this statement in place of a query or of the text to prepare: it looks like another server then.
+    /// The server gets this statement in place of a query or of the text to prepare: it looks like
+    /// another server then.
     Instead(String),
     /// Nothing happens; the rule only counts.
     Watch,
@@ -146,7 +156,8 @@ pub enum Welcome {
     Serve,
 }
 
-/// Whether the server is told to count matched rows, whatever the client asked for; some proxies in the field do that.
+/// Whether the server is told to count matched rows, whatever the client asked for; some proxies in
+/// the field do that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FoundRows {
     AsAsked,
@@ -389,7 +400,8 @@ impl Proxy {
         &self.endpoint
     }
 
-    /// Adds a rule behind the others. The first that matches and is not spent decides about a command.
+    /// Adds a rule behind the others. The first that matches and is not spent decides about a
+    /// command.
     pub fn rule(&self, when: When, fault: Fault) -> Rule {
         let mut state = self.shared.lock();
         let id = state.rule_states.len();
@@ -502,7 +514,8 @@ impl Drop for Proxy {
         }
         drop(state);
         self.shared.changed.notify_all();
-        // Wakes the listener, which then sees that it has to end; it ends when its connections have.
+        // Wakes the listener, which then sees that it has to end; it ends when its connections
+        // have.
         let _ = TcpStream::connect(self.address);
         if let Some(listener) = self.listener.take() {
             let _ = listener.join();
@@ -558,7 +571,8 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
                 statements: HashMap::new(),
                 format: Format::default(),
             };
-            // An error here is the end of one of the two sockets, which is what the test asked for or a client that left.
+            // An error here is the end of one of the two sockets, which is what the test asked for
+            // or a client that left.
             let _ = link.serve(&welcome);
             let _ = link.client.shutdown(Shutdown::Both);
             let _ = link.server.shutdown(Shutdown::Both);
@@ -579,7 +593,8 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
 struct Format {
     deprecate_eof: bool,
     session_track: bool,
-    /// MariaDB leaves out column definitions that the client has already; a byte behind the column count says so.
+    /// MariaDB leaves out column definitions that the client has already; a byte behind the column
+    /// count says so.
     cached_metadata: bool,
 }
 
@@ -725,7 +740,8 @@ impl Link {
         let mut request = Packet::read(&mut self.client)?;
         let command = self.understand(&request.payload)?;
         let (fault, rule) = self.pick(&command);
-        // A rule that waits for the reply has fired when the reply is there: then the server has executed the command for certain.
+        // A rule that waits for the reply has fired when the reply is there: then the server has
+        // executed the command for certain.
         let after = fault.is_after();
         if !after {
             self.hit(rule);
@@ -741,7 +757,8 @@ impl Link {
             }
             Fault::Refuse(code) => {
                 if matches!(code, 1213 | 1020) {
-                    // With these the server has rolled the transaction back; the real one must not keep it open.
+                    // With these the server has rolled the transaction back; the real one must not
+                    // keep it open.
                     self.roll_back()?;
                 }
                 self.note(command, Outcome::NotSent);
@@ -998,7 +1015,8 @@ const STATE_CHANGED: u16 = 0x4000;
 /// Takes out of the greeting what the proxy could not follow.
 fn mask_greeting(payload: &mut [u8]) -> io::Result<()> {
     let version_end = payload.iter().skip(1).position(|byte| *byte == 0).ok_or_else(cut)? + 1;
-    // Behind the version: thread id (4), scramble (8), filler (1), lower capabilities (2), charset (1), status (2), upper (2).
+    // Behind the version: thread id (4), scramble (8), filler (1), lower capabilities (2), charset
+    // (1), status (2), upper (2).
     let low = version_end + 1 + 4 + 8 + 1;
     let high = low + 2 + 1 + 2;
     if payload.len() < high + 2 {
@@ -1026,7 +1044,8 @@ fn rewrite_login(payload: &mut [u8], found_rows: FoundRows) -> io::Result<Format
         FoundRows::Flipped => flags ^= FOUND_ROWS,
     }
     payload[..4].copy_from_slice(&flags.to_le_bytes());
-    // A client that speaks to MariaDB leaves the first flag out and has its further flags in the last four filler bytes.
+    // A client that speaks to MariaDB leaves the first flag out and has its further flags in the
+    // last four filler bytes.
     let further = if flags & 1 == 0 {
         u32::from_le_bytes([payload[28], payload[29], payload[30], payload[31]])
     } else {
@@ -1070,7 +1089,8 @@ fn push_length(out: &mut Vec<u8>, length: usize) {
     }
 }
 
-/// An OK packet taken apart: the affected rows, where the fixed part ends, the status flags, the info text and what follows it.
+/// An OK packet taken apart: the affected rows, where the fixed part ends, the status flags, the
+/// info text and what follows it.
 struct OkPacket<'a> {
     affected: u64,
     fixed: usize,
@@ -1093,7 +1113,8 @@ fn read_ok(payload: &[u8], format: Format) -> Option<OkPacket<'_>> {
     Some(OkPacket { affected, fixed, status, info: rest.get(..size)?, tail: rest.get(size..)? })
 }
 
-/// Without session tracking the text is said to fill the rest of the packet, but servers write its length in front of it all the same.
+/// Without session tracking the text is said to fill the rest of the packet, but servers write its
+/// length in front of it all the same.
 fn strip_length(rest: &[u8]) -> &[u8] {
     let mut text = rest;
     match length(&mut text) {

@@ -1,5 +1,6 @@
--- The two tables the product works on, for the tests. One column or key a line: the variants (another character set, a column less,
--- a key more) are made from these lines by name. `{charset}` and `{collation}` are filled in.
+-- The two tables the product works on, for the tests. One column or key a line: the variants
+-- (another character set, a column less, a key more) are made from these lines by name. `{charset}`
+-- and `{collation}` are filled in.
 
 CREATE TABLE tx_nrllm_agentrun (
     uid int unsigned NOT NULL AUTO_INCREMENT,

@@ -1,11 +1,13 @@
 //! A database server of the tests' own.
 //!
-//! [`shared`] is one server for the whole test binary: the one that the environment names (`NRLLM_TEST_SOCKET`, `NRLLM_TEST_HOST`,
-//! `NRLLM_TEST_PORT`, `NRLLM_TEST_USER`, `NRLLM_TEST_PASSWORD`), else a private one. A test that needs other server options, or counts
+//! [`shared`] is one server for the whole test binary: the one that the environment names
+//! (`NRLLM_TEST_SOCKET`, `NRLLM_TEST_HOST`, `NRLLM_TEST_PORT`, `NRLLM_TEST_USER`,
+//! `NRLLM_TEST_PASSWORD`), else a private one. A test that needs other server options, or counts
 //! something that is counted for the whole server, starts its own with [`Server::start`].
 //!
-//! A private server keeps its data in a temporary folder, listens on a unix socket and on a free loopback port, and is killed by its
-//! process id: when its `Server` is dropped, when the test process exits, and by the kernel when that process is killed.
+//! A private server keeps its data in a temporary folder, listens on a unix socket and on a free
+//! loopback port, and is killed by its process id: when its `Server` is dropped, when the test
+//! process exits, and by the kernel when that process is killed.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -59,7 +61,8 @@ struct Process {
 const USER: &str = "nrllm";
 const PASSWORD: &str = "correct horse:b@ttery/staple";
 
-/// The servers to end when the process exits without dropping them (the shared one lives in a static).
+/// The servers to end when the process exits without dropping them (the shared one lives in a
+/// static).
 static RUNNING: Mutex<Vec<(libc::pid_t, PathBuf)>> = Mutex::new(Vec::new());
 
 /// The server that the tests of this binary share.
@@ -98,9 +101,11 @@ fn from_environment() -> Option<Endpoint> {
 }
 
 impl Server {
-    /// Starts a private server with these options added to the usual ones, and returns once it answers.
+    /// Starts a private server with these options added to the usual ones, and returns once it
+    /// answers.
     pub fn start(options: &[&str]) -> Self {
-        // The port was free when it was chosen and may be taken by the time the server binds it; then another one is tried.
+        // The port was free when it was chosen and may be taken by the time the server binds it;
+        // then another one is tried.
         for _ in 0..5 {
             match start_once(options) {
                 Ok((process, endpoint)) => {
@@ -144,7 +149,8 @@ impl Server {
         self.process.as_ref().map(|process| process.log.lock().unwrap().clone()).unwrap_or_default()
     }
 
-    /// Stops the process as a power cut does; connections see their end at once. Nothing listens on the port then.
+    /// Stops the process as a power cut does; connections see their end at once. Nothing listens on
+    /// the port then.
     pub fn kill(&mut self) {
         drop(self.process.take().expect("only a private server can be killed"));
     }
@@ -167,7 +173,8 @@ impl Server {
         self.global_status("Prepared_stmt_count")
     }
 
-    /// The connections of the server, without the one that asks and without the server's own (MySQL's event scheduler).
+    /// The connections of the server, without the one that asks and without the server's own
+    /// (MySQL's event scheduler).
     pub fn connections(&self) -> Vec<Connection> {
         let mut client = self.client();
         let own = client.id();
@@ -191,7 +198,8 @@ impl Server {
         client.run("SET GLOBAL general_log = ON");
     }
 
-    /// The statements that a connection has executed, oldest first, as the server logged them (see [`Server::log_statements`]).
+    /// The statements that a connection has executed, oldest first, as the server logged them (see
+    /// [`Server::log_statements`]).
     pub fn logged_statements(&self, connection_id: u64) -> Vec<String> {
         let sql = format!(
             "SELECT argument FROM mysql.general_log WHERE thread_id = {connection_id} AND command_type IN ('Query', 'Execute') \
@@ -269,7 +277,8 @@ fn start_once(options: &[&str]) -> Result<(Process, Endpoint), String> {
         command.arg("--user=root");
     }
     command.args(options).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    // SAFETY: prctl is async-signal-safe, and the closure touches nothing else of the parent between fork and exec.
+    // SAFETY: prctl is async-signal-safe, and the closure touches nothing else of the parent
+    // between fork and exec.
     unsafe {
         command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
             0 => Ok(()),
@@ -284,7 +293,8 @@ fn start_once(options: &[&str]) -> Result<(Process, Endpoint), String> {
     let log = Arc::new(Mutex::new(String::new()));
     let process = Process { pid, folder, log: Arc::clone(&log) };
 
-    // The server itself says when it is ready. The log is read on for its whole life, so that it never blocks on a full pipe.
+    // The server itself says when it is ready. The log is read on for its whole life, so that it
+    // never blocks on a full pipe.
     let (ready, wait) = channel();
     thread::spawn(move || {
         for line in BufReader::new(stderr).split(b'\n') {
@@ -347,7 +357,8 @@ fn template(mysql: bool) -> &'static Path {
         if running_as_root() {
             command.arg("--user=root");
         }
-        // Two servers that are set up at the same time must not meet in the common folder for temporary tables.
+        // Two servers that are set up at the same time must not meet in the common folder for
+        // temporary tables.
         let output = command
             .env("TMPDIR", &folder)
             .stdin(Stdio::null())
@@ -395,8 +406,8 @@ fn new_folder() -> PathBuf {
     PathBuf::from(<std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes))
 }
 
-/// Starts a process from a thread that never ends. `PR_SET_PDEATHSIG` fires when the *thread* that started the child ends, and a test
-/// runs in a thread of its own.
+/// Starts a process from a thread that never ends. `PR_SET_PDEATHSIG` fires when the *thread* that
+/// started the child ends, and a test runs in a thread of its own.
 fn spawn_for_life(command: Command) -> std::process::Child {
     type Job = (Command, Sender<std::io::Result<std::process::Child>>);
     static STARTER: OnceLock<Mutex<Sender<Job>>> = OnceLock::new();
@@ -418,7 +429,8 @@ fn spawn_for_life(command: Command) -> std::process::Child {
     child.recv().expect("the starter thread answers").expect("the server program starts")
 }
 
-/// Has the process killed (unless it is 0) and the folder removed when this process exits. Rust drops no statics.
+/// Has the process killed (unless it is 0) and the folder removed when this process exits. Rust
+/// drops no statics.
 fn end_at_exit(pid: libc::pid_t, folder: &Path) {
     static REGISTER: Once = Once::new();
     extern "C" fn end_all() {
@@ -430,7 +442,8 @@ fn end_at_exit(pid: libc::pid_t, folder: &Path) {
         }
     }
     REGISTER.call_once(|| {
-        // SAFETY: `end_all` is a plain function that does not unwind (it neither locks nor indexes).
+        // SAFETY: `end_all` is a plain function that does not unwind (it neither locks nor
+        // indexes).
         let registered = unsafe { libc::atexit(end_all) };
         assert_eq!(registered, 0, "the exit handler is registered");
     });
@@ -439,7 +452,8 @@ fn end_at_exit(pid: libc::pid_t, folder: &Path) {
 
 fn end(pid: libc::pid_t, folder: &Path) {
     if pid > 0 {
-        // SAFETY: the process is our child and was not waited for yet, so the id cannot belong to another process.
+        // SAFETY: the process is our child and was not waited for yet, so the id cannot belong to
+        // another process.
         unsafe {
             libc::kill(pid, libc::SIGKILL);
             libc::waitpid(pid, std::ptr::null_mut(), 0);

@@ -17,7 +17,8 @@ pub fn swept_uids(swept: &[Stranded]) -> Vec<i64> {
     swept.iter().map(|run| i64::try_from(run.uid).unwrap()).collect()
 }
 
-/// A uuid of version 4 from a counter (SplitMix64): the same in every run of the test, and spread as random ones are.
+/// A uuid of version 4 from a counter (SplitMix64): the same in every run of the test, and spread
+/// as random ones are.
 pub fn uuid(number: u64) -> String {
     let mix = |seed: u64| {
         let mut z = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -38,7 +39,8 @@ pub fn uuid(number: u64) -> String {
 
 pub const PLACEHOLDER: &str = "00000000-0000-4000-8000-000000000000";
 
-/// As the transport's serializer writes it, with what is easily damaged on the way: backslashes, quotes, NUL as `\0`, more than ASCII.
+/// As the transport's serializer writes it, with what is easily damaged on the way: backslashes,
+/// quotes, NUL as `\0`, more than ASCII.
 pub const BODY: &str = "O:36:\\\"Symfony\\\\Component\\\\Messenger\\\\Envelope\\\":2:{s:44:\\\"\\0Symfony\\\\Component\\\\Messenger\\\\Envelope\\0stamps\\\";a:0:{}\
     s:7:\\\"runUuid\\\";s:36:\\\"00000000-0000-4000-8000-000000000000\\\";s:9:\\\"gr\u{fc}\u{df}e\u{1f600}\\\";s:9:\\\"%?:'--\\'#`\\\";}}";
 
@@ -90,7 +92,8 @@ pub fn sweep(
     })
 }
 
-/// A message as the test reads it: for which run, and when it was made and becomes available, in unix seconds.
+/// A message as the test reads it: for which run, and when it was made and becomes available, in
+/// unix seconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     pub uuid: String,
@@ -98,7 +101,8 @@ pub struct Message {
     pub available: i64,
 }
 
-/// The messages, oldest first; everything about them that does not differ from run to run is compared here.
+/// The messages, oldest first; everything about them that does not differ from run to run is
+/// compared here.
 pub fn messages(database: &mut Database) -> Vec<Message> {
     let epoch = "TIMESTAMP'1970-01-01 00:00:00'";
     let sql = format!(

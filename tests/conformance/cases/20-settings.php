@@ -2,7 +2,8 @@
 
 declare(strict_types=1);
 
-// The constructor: what it takes, what it refuses, and in which words. Nothing connects but where status() tells the settings.
+// The constructor: what it takes, what it refuses, and in which words. Nothing connects but where
+// status() tells the settings.
 $good = ['driver' => 'mysqli', 'host' => '127.0.0.1', 'port' => 1, 'user' => 'u', 'password' => 'hush', 'dbname' => 'd'];
 $deep = ['x'];
 for ($i = 0; $i < 20; $i++) {

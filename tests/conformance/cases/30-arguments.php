@@ -2,7 +2,8 @@
 
 declare(strict_types=1);
 
-// Every argument of every method: wrong values before any SQL, wrong types. Nothing listens at that port: a call that connects fails differently.
+// Every argument of every method: wrong values before any SQL, wrong types. Nothing listens at that
+// port: a call that connects fails differently.
 $runtime = new NrLlmRuntime(['driver' => 'mysqli', 'host' => '127.0.0.1', 'port' => 1, 'user' => 'u', 'password' => 'p', 'dbname' => 'd'], ['connectTimeoutMs' => 200]);
 $uids = [0, -1, PHP_INT_MIN];
 $owners = ['', ' ', "\t\n", "\0", "\0 \x7f", str_repeat('x', 65), str_repeat('é', 65), "a\xff", "\xc3"];

@@ -16,7 +16,10 @@ use Symfony\Component\Messenger\Transport\Serialization\PhpSerializer;
 use Symfony\Component\Messenger\Transport\Serialization\SerializerInterface;
 use TestDb;
 
-/** A database of the test's own with the runs and TYPO3's message table, the runtime, and the real transport on it. */
+/**
+ * A database of the test's own with the runs and TYPO3's message table, the runtime, and the real
+ * transport on it.
+ */
 abstract class MessengerTestCase extends TestCase
 {
     protected const PLACEHOLDER = '00000000-0000-4000-8000-000000000000';
@@ -51,7 +54,10 @@ abstract class MessengerTestCase extends TestCase
         return new DoctrineTransport(new Connection($options + ['table_name' => 'sys_messenger_messages', 'auto_setup' => false], $dbal), $serializer ?? new PhpSerializer());
     }
 
-    /** A template as a site makes it: what the transport's own serializer writes for a message for the placeholder. */
+    /**
+     * A template as a site makes it: what the transport's own serializer writes for a message for
+     * the placeholder.
+     */
     protected function wakeUp(?SerializerInterface $serializer = null, ?Envelope $envelope = null, array $changes = []): array
     {
         $encoded = ($serializer ?? new PhpSerializer())->encode($envelope ?? new Envelope(new AgentRunQueuedMessage(self::PLACEHOLDER)));
@@ -81,7 +87,10 @@ abstract class MessengerTestCase extends TestCase
         return $runs;
     }
 
-    /** Takes every message that is available, acknowledges it, and returns the uuids in the order of receiving. */
+    /**
+     * Takes every message that is available, acknowledges it, and returns the uuids in the order of
+     * receiving.
+     */
     protected function receiveAll(DoctrineTransport $transport): array
     {
         $uuids = [];

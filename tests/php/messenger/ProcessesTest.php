@@ -4,7 +4,10 @@ declare(strict_types=1);
 
 namespace NrLlmRuntime\Tests\Messenger;
 
-/** Real processes: reapers and consumers at once, and processes that are killed in the middle of their work. */
+/**
+ * Real processes: reapers and consumers at once, and processes that are killed in the middle of
+ * their work.
+ */
 final class ProcessesTest extends MessengerTestCase
 {
     public function testThreeReapersReleasedAtOnceOnSixtyStaleRuns(): void
@@ -67,7 +70,10 @@ final class ProcessesTest extends MessengerTestCase
         self::assertGreaterThan(10, $inTheMiddle, 'most were killed in the middle of their work');
     }
 
-    /** No run queued without its message, no message for a run that is not queued, no run lost. Returns how many are queued. */
+    /**
+     * No run queued without its message, no message for a run that is not queued, no run lost.
+     * Returns how many are queued.
+     */
     private function check(array $runs, string $why): int
     {
         // What the dead process had begun is over when its locks are gone.

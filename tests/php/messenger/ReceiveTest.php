@@ -6,7 +6,10 @@ namespace NrLlmRuntime\Tests\Messenger;
 
 use Netresearch\NrLlm\Provider\Exception\ProviderConnectionException;
 
-/** What is written is received, decoded and acknowledged by the real transport, when it is due and not before. */
+/**
+ * What is written is received, decoded and acknowledged by the real transport, when it is due and
+ * not before.
+ */
 final class ReceiveTest extends MessengerTestCase
 {
     public function testReapedRunsAreReceivedDecodedAndAcknowledged(): void
@@ -40,7 +43,8 @@ final class ReceiveTest extends MessengerTestCase
         self::assertSame([1001, true], [$recovery->delayMs(), $recovery->wokenUp()]);
         $requeued = (int) $this->db->value('SELECT tstamp FROM tx_nrllm_agentrun WHERE uid = ?', [$uid]);
         $transport = $this->transport();
-        // The transport is asked until it gives the message; it is never before the run is due, which the table alone says as well.
+        // The transport is asked until it gives the message; it is never before the run is due,
+        // which the table alone says as well.
         for ($received = []; $received === []; $received = [...$transport->get()]) {
             $asked = microtime(true);
             self::assertLessThan($this->now + 20, $asked, 'the message comes');
@@ -59,7 +63,8 @@ final class ReceiveTest extends MessengerTestCase
             $recovery = $runtime->recoverFailure($uid, 'worker:a', new ProviderConnectionException('gone'), $this->wakeUp());
             self::assertTrue($recovery->wokenUp());
             self::assertSame([], [...$transport->get()], 'not yet');
-            // Time passes for the message: all but a second of the delay, counted from the requeue, then the last second.
+            // Time passes for the message: all but a second of the delay, counted from the requeue,
+            // then the last second.
             $seconds = (int) ceil($recovery->delayMs() / 1000);
             $requeued = (int) $this->db->value('SELECT tstamp FROM tx_nrllm_agentrun WHERE uid = ?', [$uid]);
             $available = strtotime($this->rows()[0]['available_at'] . ' UTC');

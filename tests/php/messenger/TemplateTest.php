@@ -12,7 +12,10 @@ use Symfony\Component\Messenger\Stamp\BusNameStamp;
 use Symfony\Component\Messenger\Stamp\StampInterface;
 use Symfony\Component\Messenger\Transport\Serialization\SerializerInterface;
 
-/** What the serializer writes is the template, and what is written from it is what the transport would have written. */
+/**
+ * What the serializer writes is the template, and what is written from it is what the transport
+ * would have written.
+ */
 final class TemplateTest extends MessengerTestCase
 {
     public function testTheRowIsTheTransportsOwn(): void

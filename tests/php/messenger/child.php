@@ -1,7 +1,8 @@
 <?php
 
 /**
- * A process of the tests: reaper, worker or consumer. Says `ready`, waits for a word, works, and says what it did, a line a step.
+ * A process of the tests: reaper, worker or consumer. Says `ready`, waits for a word, works, and
+ * says what it did, a line a step.
  *
  *   php child.php ROLE DATABASE JSON-ARGUMENT
  */
@@ -47,7 +48,8 @@ $roles = [
             $say($recovery->outcome());
         }
     },
-    // The real transport, until so many messages are gone for good. Its consumers deadlock among each other: they try again.
+    // The real transport, until so many messages are gone for good. Its consumers deadlock among
+    // each other: they try again.
     'consume' => static function (int $total) use ($account, $say, $runtime): void {
         $dbal = DriverManager::getConnection(['driver' => 'mysqli', 'charset' => 'utf8mb4'] + $account);
         $transport = new DoctrineTransport(new Connection(['table_name' => 'sys_messenger_messages', 'auto_setup' => false], $dbal), new PhpSerializer());

@@ -2,8 +2,8 @@
 
 declare(strict_types=1);
 
-// The libraries, and nr_llm's message. Debian's packages bring an autoload file each, found over the include path; elsewhere Composer's
-// is named in NRLLM_VENDOR_AUTOLOAD.
+// The libraries, and nr_llm's message. Debian's packages bring an autoload file each, found over
+// the include path; elsewhere Composer's is named in NRLLM_VENDOR_AUTOLOAD.
 
 namespace {
     error_reporting(E_ALL & ~E_DEPRECATED & ~E_USER_DEPRECATED);
