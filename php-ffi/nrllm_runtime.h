@@ -415,8 +415,8 @@ NrllmStatus nrllm_lease_state(const NrllmRuntime *runtime,
                               NrllmError **error);
 
 /**
- * Settles the caller's run after a failure, in one guarded transaction: requeued with backoff if
- * another attempt may help and is allowed, otherwise dead-lettered.
+ * Requeues the caller's run with backoff after a failure if another attempt may help and is
+ * allowed, otherwise dead-letters it, in one guarded transaction.
  *
  * `claimed_by`: the owner, 1 to 64 characters of UTF-8, compared byte by byte. `failure_type`,
  * `code`, `retry_after_seconds`, `error_class`: as for `nrllm_classify_failure()`. `wake_up`:

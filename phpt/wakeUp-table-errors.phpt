@@ -53,11 +53,11 @@ var_dump($runtime->reap(5, null, ['wakeUp' => wake_up(['table' => "$db->name.sys
 ?>
 --EXPECT--
 a table that is missing
-  NrLlmConfigurationException: wakeUp['table']: there is no table `no_such_table`; it has to be the doctrine transport's table, in the run's own database
+  NrLlmConfigurationException: wakeUp['table']: the table `no_such_table` does not exist; it has to be the doctrine transport's table, in the run's own database
 a column that is missing
   NrLlmConfigurationException: wakeUp['table']: `no_available_at` lacks the column available_at; it has to be the doctrine transport's table
 an engine without transactions
-  NrLlmConfigurationException: wakeUp: `no_transactions` is MyISAM, which knows no transactions: a message cannot be written together with a requeue. Convert it to InnoDB, or call without wakeUp and notify the workers yourself
+  NrLlmConfigurationException: wakeUp: `no_transactions` is MyISAM, which has no transactions: a message cannot be written together with a requeue. Convert it to InnoDB, or call without wakeUp and notify the workers yourself
 another database
   NrLlmConfigurationException: wakeUp['table']: `OTHER`.`sys_messenger_messages` is in database OTHER, the runs are in HERE: a message can only be written with a requeue in the run's own database
 runs in another database

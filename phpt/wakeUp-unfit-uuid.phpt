@@ -31,6 +31,6 @@ echo $runtime->recoverFailure($mine, 'worker:a', new Exception(), wake_up())->ou
 {"skipped":[[true,"unwakeable",0]],"requeued":[[true,true]],"more":false}
 running, count 0, by worker:a, 1 message
 without wakeUp: 1
-recoverFailure: NrLlmConfigurationException: wakeUp: run %d has the uuid 'run-2', which cannot take the placeholder's place (36 ASCII characters without quotation marks and backslashes); nothing was written. Recover it without wakeUp, and wake a worker yourself
+recoverFailure: NrLlmConfigurationException: wakeUp: run %d has the uuid 'run-2', which cannot take the placeholder's place (36 ASCII characters without quotation marks and backslashes); nothing was written. Recover it without wakeUp, and notify a worker yourself
 running, count 0, by worker:a
 dead_lettered

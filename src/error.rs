@@ -53,8 +53,8 @@ pub struct Error {
 pub enum Fate {
     /// It took no effect: it was refused, or never sent.
     Refused,
-    /// The connection was lost before the reply: the outcome is unknown, and a new connection may
-    /// tell.
+    /// The connection was lost before the reply: the outcome is unknown, and may be read back on a
+    /// new connection.
     Lost,
     /// The time was up before the reply: the outcome is unknown.
     TimedOut,
@@ -187,7 +187,7 @@ pub(crate) fn kind_of_io(error: &std::io::Error) -> Kind {
     }
 }
 
-/// The servers' error numbers that are told apart, by the names that MySQL and MariaDB give them.
+/// The servers' error numbers that are distinguished, by the names of MySQL and MariaDB.
 pub mod code {
     /// Too many connections.
     pub const CON_COUNT: u16 = 1040;
@@ -369,7 +369,9 @@ pub(crate) fn server_error(number: u16, message: &str) -> (Error, bool) {
         )),
         code::MAX_PREPARED_STMT_COUNT_REACHED => Error::new(
             Kind::Query,
-            format!("{message}; raise max_prepared_stmt_count or find who leaks statements"),
+            format!(
+                "{message}; raise max_prepared_stmt_count or find which client leaks statements"
+            ),
         ),
         _ if ends => Error::connection(message.to_owned()),
         _ => Error::new(Kind::Query, message.to_owned()),

@@ -19,7 +19,7 @@
 //! [`error`] and `views`, the keys of answers, stand beside these layers.
 //!
 //! The rules that comments name are numbered in `docs/protocol.md`; a test whose name begins with
-//! `p17_` holds rule 17.
+//! `p17_` tests rule 17.
 
 pub mod config;
 pub mod db;

@@ -53,7 +53,7 @@ fn states() -> Vec<char> {
     tasks
         .map(|task| task.unwrap().path())
         .filter(|task| {
-            fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "nrllm-keeper")
+            fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "nrllm-heartbeat")
         })
         .filter_map(|task| fs::read_to_string(task.join("stat")).ok().and_then(state))
         .collect()

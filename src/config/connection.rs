@@ -50,14 +50,14 @@ impl fmt::Display for Endpoint {
 /// The settings of a connection.
 #[derive(Clone)]
 pub struct ConnectionSettings {
-    /// Where.
+    /// The server's address or socket.
     pub endpoint: Endpoint,
-    /// Who.
+    /// The account.
     pub user: String,
     password: SecretString,
-    /// Which database; may be empty when the table option names a schema.
+    /// The database; may be empty when the table option names a schema.
     pub dbname: String,
-    /// With TLS, if asked for.
+    /// The TLS settings, if TLS is requested.
     pub tls: Option<Tls>,
 }
 
@@ -71,7 +71,7 @@ impl PartialEq for ConnectionSettings {
     }
 }
 
-// Tells `Arc` that the same settings need not be compared.
+// With `Eq`, `Arc` compares pointers first, and not the same settings with themselves.
 impl Eq for ConnectionSettings {}
 
 impl fmt::Debug for ConnectionSettings {
@@ -86,14 +86,14 @@ impl fmt::Debug for ConnectionSettings {
     }
 }
 
-/// What a boundary knows about its surroundings.
+/// Defaults of a binding's host.
 #[derive(Debug, Clone, Default)]
 pub struct Defaults {
     /// The socket that `localhost` means (PHP: `mysqli.default_socket`).
     pub socket: Option<PathBuf>,
 }
 
-/// Where servers put their socket when nothing says where.
+/// The usual paths of a server's socket, where no setting names one.
 const USUAL_SOCKETS: [&str; 4] = [
     "/run/mysqld/mysqld.sock",
     "/var/run/mysqld/mysqld.sock",

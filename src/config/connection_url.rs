@@ -17,7 +17,7 @@ impl Fields {
         let text = std::str::from_utf8(url).map_err(|_| {
             Error::configuration(format!("the connection URL is not UTF-8; {SHAPE}"))
         })?;
-        // The parser would drop some of them without a word.
+        // The parser would drop some of them without an error.
         if text.contains(|c: char| c.is_ascii_control()) {
             return Err(Error::configuration(format!(
                 "the connection URL holds control characters; {SHAPE}"

@@ -7,7 +7,7 @@ use crate::domain::MAX_REQUEUES;
 use crate::domain::backoff::Backoff;
 use crate::error::{Error, Result};
 
-/// Whose clock writes and judges times (rule 23).
+/// The clock by which times are written and compared (rule 23).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Clock {
     /// The caller's, as PHP's `time()` does.

@@ -1,4 +1,4 @@
-//! What a caller asks of a reap or a sweep, and the message that notifies a worker, read from the
+//! The requests for a reap and a sweep, and the message that notifies a worker, read from the
 //! arguments of a binding.
 
 use super::options::TableName;
@@ -6,16 +6,16 @@ use super::value::{Input, Key};
 use crate::domain::validate::{self, ArgumentError};
 use crate::error::{Error, Result};
 
-/// What a reap is asked to do.
+/// The request for a reap.
 #[derive(Debug, Clone, Default)]
 pub struct ReapRequest {
-    /// How many runs are handled at most.
+    /// Maximum number of runs that are handled.
     pub limit: u64,
-    /// The time that judges, in unix seconds; the caller's own where absent.
+    /// The time at which a lease must have expired, in unix seconds; the caller's time where absent.
     pub now: Option<i64>,
     /// Report what would be done, and write nothing.
     pub dry_run: bool,
-    /// Touch only these runs.
+    /// Handle these runs only.
     pub only: Option<Vec<u64>>,
     /// Leave these runs alone.
     pub except: Vec<u64>,
@@ -23,14 +23,15 @@ pub struct ReapRequest {
     pub wake_up: Option<WakeUp>,
 }
 
-/// What a sweep is asked to do.
+/// The request for a sweep.
 #[derive(Debug, Clone, Default)]
 pub struct SweepRequest {
     /// For how long after it was due a run counts as stranded, in seconds.
     pub older_than_seconds: i64,
-    /// How many runs are returned at most.
+    /// Maximum number of runs that are returned.
     pub limit: u64,
-    /// The time that judges and marks, in unix seconds; the caller's own where absent.
+    /// The time to evaluate by, and to mark the runs with, in unix seconds; the caller's time where
+    /// absent.
     pub now: Option<i64>,
     /// Write the wake-ups too.
     pub wake_up: Option<WakeUp>,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use mysql_async::prelude::Queryable;
 use mysql_async::{ClientIdentity, OptsBuilder, SslOpts};
 
-use super::connection::{Connection, TRIPPED};
+use super::connection::{Connection, PANICKED};
 use super::deadline::StatementDeadline;
 use super::execute::{Failure, bounded, words};
 use super::query_cache::QueryCache;
@@ -38,7 +38,7 @@ impl Session {
                 // `init_connect` has opened it.
                 conn.query_drop("ROLLBACK").await?;
             }
-            let variables: Vec<(String, String)> = conn.query(ServerCapabilities::QUESTION).await?;
+            let variables: Vec<(String, String)> = conn.query(ServerCapabilities::QUERY).await?;
             let server = ServerCapabilities::from_variables(&variables);
             if matches!(server.binary_log, BinaryLog::Rows { full: true, may_shrink: true }) {
                 match conn.query_drop(ROW_IMAGE).await {
@@ -52,7 +52,7 @@ impl Session {
             let socket = conn.descriptor().filter(|_| over_socket && self.alone);
             Ok(Live {
                 conn,
-                alarm: StatementDeadline::new(),
+                deadline: StatementDeadline::new(),
                 socket: socket.and_then(Socket::new),
                 server,
                 limits,
@@ -71,7 +71,7 @@ impl Session {
                 self.timeouts.connect.as_millis()
             )),
             Failure::Driver(mysql_async::Error::Other(why))
-                if why.to_string() == TRIPPED && self.password_is_too_long() =>
+                if why.to_string() == PANICKED && self.password_is_too_long() =>
             {
                 Error::configuration(format!(
                     "a password of more than {LONGEST_RSA} bytes cannot be sent to {endpoint} without TLS; use TLS, the unix socket, or a \

@@ -33,7 +33,7 @@ impl Connection {
     /// open.
     pub(super) async fn open(options: OptsBuilder) -> mysql_async::Result<Self> {
         let mut attempt = Attempt { work: ManuallyDrop::new(Conn::new(options)), succeeded: false };
-        match caught(&mut *attempt.work).await.unwrap_or_else(|Panicked| Err(tripped())) {
+        match catch_panic(&mut *attempt.work).await.unwrap_or_else(|Panicked| Err(panicked())) {
             Ok(conn) => {
                 attempt.succeeded = true;
                 Ok(Self {
@@ -111,7 +111,7 @@ impl DerefMut for Connection {
 struct Panicked;
 
 /// Runs work of the driver and returns a panic in it as an error.
-async fn caught<T>(mut work: impl Future<Output = T> + Unpin) -> Result<T, Panicked> {
+async fn catch_panic<T>(mut work: impl Future<Output = T> + Unpin) -> Result<T, Panicked> {
     poll_fn(|context| {
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut work).poll(context)));
         polled.map_or(Poll::Ready(Err(Panicked)), |poll| poll.map(Ok))
@@ -120,13 +120,13 @@ async fn caught<T>(mut work: impl Future<Output = T> + Unpin) -> Result<T, Panic
 }
 
 /// Returns the error for a panic of the driver.
-fn tripped() -> mysql_async::Error {
-    mysql_async::Error::Other(TRIPPED.into())
+fn panicked() -> mysql_async::Error {
+    mysql_async::Error::Other(PANICKED.into())
 }
 
 /// The message for a panic of the driver while it connected, over a reply that it cannot read or a
 /// password that it cannot encrypt.
-pub(super) const TRIPPED: &str = "the driver cannot read what answers there";
+pub(super) const PANICKED: &str = "the driver cannot read what answers there";
 
 /// An attempt to connect. Dropped before its end, it leaves no socket open.
 struct Attempt<T> {

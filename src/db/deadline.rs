@@ -80,16 +80,16 @@ mod tests {
     #[test]
     fn each_call_is_bounded_by_its_own_limit() {
         run(async {
-            let mut alarm = StatementDeadline::new();
+            let mut deadline = StatementDeadline::new();
             for (before, limit) in [(1, 40), (40, 1), (3_600_000, 20), (20, 20)] {
                 // This ends at once, and leaves the timer set as it is.
                 assert_eq!(
-                    alarm.bounded(Duration::from_millis(before), None, pin!(ready(7))).await,
+                    deadline.bounded(Duration::from_millis(before), None, pin!(ready(7))).await,
                     Some(7)
                 );
                 let limit = Duration::from_millis(limit);
                 let started = Instant::now();
-                assert_eq!(alarm.bounded(limit, None, pin!(pending::<()>())).await, None);
+                assert_eq!(deadline.bounded(limit, None, pin!(pending::<()>())).await, None);
                 assert!(started.elapsed() >= limit);
                 // A timer left set to an hour from now would hang the test here.
             }
@@ -99,13 +99,13 @@ mod tests {
     #[test]
     fn a_longer_limit_replaces_an_earlier_shorter_one() {
         run(async {
-            let mut alarm = StatementDeadline::new();
+            let mut deadline = StatementDeadline::new();
             assert_eq!(
-                alarm.bounded(Duration::from_millis(5), None, pin!(ready(()))).await,
+                deadline.bounded(Duration::from_millis(5), None, pin!(ready(()))).await,
                 Some(())
             );
             let slow = tokio::time::sleep(Duration::from_millis(30));
-            assert_eq!(alarm.bounded(Duration::from_secs(60), None, pin!(slow)).await, Some(()));
+            assert_eq!(deadline.bounded(Duration::from_secs(60), None, pin!(slow)).await, Some(()));
         });
     }
 }

@@ -155,12 +155,12 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     /// A name server that does not answer until it is opened.
-    struct Silence {
+    struct SilentServer {
         open: Mutex<bool>,
         opened: Condvar,
     }
 
-    impl Silence {
+    impl SilentServer {
         const fn new() -> Self {
             Self { open: Mutex::new(false), opened: Condvar::new() }
         }
@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn silent_name_server_costs_one_thread() {
-        static SILENCE: Silence = Silence::new();
-        let resolver = Resolver::with_lookup(plain_thread, |_| SILENCE.answer());
+        static SERVER: SilentServer = SilentServer::new();
+        let resolver = Resolver::with_lookup(plain_thread, |_| SERVER.answer());
         block_on(async {
             for _ in 0..50 {
                 let error = resolver.resolve("db.example", SHORT).await.unwrap_err();
@@ -202,7 +202,7 @@ mod tests {
             assert_eq!(list(&resolver).len(), 2);
             // A waiting caller gets the result of the lookup in progress.
             let answer = resolver.ask("db.example").unwrap();
-            SILENCE.open();
+            SERVER.open();
             assert_eq!(answer.await.unwrap().unwrap(), [IpAddr::from([192, 0, 2, 1])]);
             assert_eq!(resolver.running().count, 2);
             // The next caller starts a new lookup.

@@ -43,7 +43,7 @@ impl Session {
 
     async fn execute_once(&mut self, sql: &str, params: Params) -> Result<Reply> {
         let watched = self.watched;
-        let Live { conn, alarm, socket, statements, limits, .. } = self.live().await?;
+        let Live { conn, deadline, socket, statements, limits, .. } = self.live().await?;
         let socket = socket.and_then(|socket| socket.for_statement(size(sql, &params)));
         let work = async {
             // Prepared first, so that between `before` and the reply there is one OK packet: that
@@ -65,7 +65,7 @@ impl Session {
         let done = {
             // Polled in place: moving a future copies it.
             let work = pin!(work);
-            alarm.bounded(limits.client, socket.filter(|_| !watched), work).await
+            deadline.bounded(limits.client, socket.filter(|_| !watched), work).await
         };
         match outcome(done) {
             Ok(before) => {
@@ -97,7 +97,7 @@ impl Session {
 
     async fn query_once(&mut self, sql: &str, params: Params) -> Result<Vec<Row>> {
         let watched = self.watched;
-        let Live { conn, alarm, socket, statements, limits, .. } = self.live().await?;
+        let Live { conn, deadline, socket, statements, limits, .. } = self.live().await?;
         let socket = socket.and_then(|socket| socket.for_statement(size(sql, &params)));
         let work = async {
             match params {
@@ -111,7 +111,7 @@ impl Session {
         let done = {
             // Polled in place: moving a future copies it.
             let work = pin!(work);
-            alarm.bounded(limits.client, socket.filter(|_| !watched), work).await
+            deadline.bounded(limits.client, socket.filter(|_| !watched), work).await
         };
         match outcome(done) {
             Ok(Some(rows)) => Ok(rows),

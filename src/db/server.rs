@@ -71,7 +71,7 @@ impl Locking {
 impl ServerCapabilities {
     /// The query of the variables, and of one that is only shown to accounts that may change how
     /// rows are logged.
-    pub(super) const QUESTION: &str = "SHOW VARIABLES WHERE Variable_name IN ('version', 'log_bin', 'binlog_format', 'binlog_row_image', \
+    pub(super) const QUERY: &str = "SHOW VARIABLES WHERE Variable_name IN ('version', 'log_bin', 'binlog_format', 'binlog_row_image', \
         'tx_isolation', 'transaction_isolation', 'wsrep_on', 'max_statement_time') OR Variable_name = 'version_comment' AND EXISTS (SELECT 1 \
         FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE IN ('SUPER', 'BINLOG ADMIN', 'SESSION_VARIABLES_ADMIN', \
         'SYSTEM_VARIABLES_ADMIN') AND GRANTEE = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), ''''))";
@@ -194,7 +194,7 @@ fn parse_version(version: &str) -> (u32, u32, u32) {
 mod tests {
     use super::*;
 
-    fn facts(pairs: &[(&str, &str)]) -> ServerCapabilities {
+    fn capabilities(pairs: &[(&str, &str)]) -> ServerCapabilities {
         let pairs: Vec<_> =
             pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         ServerCapabilities::from_variables(&pairs)
@@ -213,14 +213,14 @@ mod tests {
             ("", false, Locking::Wait),
         ];
         for (version, mariadb, locking) in table {
-            let facts = facts(&[("version", version)]);
-            assert_eq!((facts.mariadb, facts.locking), (mariadb, locking), "{version}");
+            let server = capabilities(&[("version", version)]);
+            assert_eq!((server.mariadb, server.locking), (mariadb, locking), "{version}");
         }
     }
 
     #[test]
     fn what_is_logged_decides_about_isolation_and_row_image() {
-        let log = |pairs: &[(&str, &str)]| facts(pairs).binary_log;
+        let log = |pairs: &[(&str, &str)]| capabilities(pairs).binary_log;
         let rows = |full, may_shrink| BinaryLog::Rows { full, may_shrink };
         let on = ("log_bin", "ON");
         assert_eq!(log(&[("log_bin", "OFF"), ("binlog_format", "STATEMENT")]), BinaryLog::Off);
@@ -234,19 +234,19 @@ mod tests {
 
     #[test]
     fn a_mariadb_is_known_by_what_it_has() {
-        let hidden = facts(&[("version", "8.4.3"), ("max_statement_time", "4.5")]);
+        let hidden = capabilities(&[("version", "8.4.3"), ("max_statement_time", "4.5")]);
         assert_eq!((hidden.mariadb, hidden.locking), (true, Locking::SkipLocked));
     }
 
     #[test]
     fn the_server_gives_up_before_the_client() {
         for version in ["10.11.6-MariaDB", "9.7.0"] {
-            let facts = facts(&[("version", version)]);
+            let server = capabilities(&[("version", version)]);
             for ms in [1, 10, 100, 500, 1_000, 1_500, 5_000, 60_000, 3_600_000] {
-                let limits = facts.limits(Duration::from_millis(ms));
+                let limits = server.limits(Duration::from_millis(ms));
                 assert!(limits.statement < limits.client, "{version} {ms}: {limits:?}");
                 assert!(limits.client >= Duration::from_millis(ms));
-                if !facts.mariadb {
+                if !server.mariadb {
                     assert!(
                         Duration::from_secs(limits.lock_wait_s) < limits.client,
                         "{version} {ms}: {limits:?}"

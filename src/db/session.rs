@@ -39,7 +39,7 @@ pub struct Session {
 /// An open connection and what is cached about its server.
 pub(super) struct Live {
     pub(super) conn: Connection,
-    pub(super) alarm: StatementDeadline,
+    pub(super) deadline: StatementDeadline,
     /// Where replies are waited for on the socket: that socket.
     pub(super) socket: Option<Socket>,
     pub(super) server: ServerCapabilities,

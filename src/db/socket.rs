@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(
             watched("tfd:        5 events:       19 data:                5"),
             None,
-            "an old kernel tells no inode"
+            "an old kernel reports no inode"
         );
     }
 
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_was_given_to_something_else_is_left_alone() {
+    fn a_reused_descriptor_is_left_alone() {
         let (path, listener) = place("reused");
         run(async {
             let ours = tokio::net::UnixStream::connect(&path).await.unwrap();

@@ -18,18 +18,18 @@ pub(crate) struct Socket {
     fd: RawFd,
     /// A statement of this many bytes fits into the socket's buffer as a whole, so that it is
     /// written without waiting.
-    room: usize,
+    capacity: usize,
 }
 
 impl Socket {
     /// Returns the unix socket with this descriptor.
     pub(crate) fn new(fd: RawFd) -> Option<Self> {
-        Some(Self { fd, room: room(fd)? })
+        Some(Self { fd, capacity: capacity(fd)? })
     }
 
     /// Returns the socket to wait on for the reply to a statement of about `size` bytes.
     pub(crate) const fn for_statement(self, size: usize) -> Option<Self> {
-        if size <= self.room { Some(self) } else { None }
+        if size <= self.capacity { Some(self) } else { None }
     }
 
     /// Waits for at most `limit` until the socket is readable or the peer has closed it. Returns
@@ -44,7 +44,7 @@ impl Socket {
 
 /// Returns how many bytes are written to a socket without waiting: a quarter of its buffer, part of
 /// which the kernel uses for its own records.
-fn room(fd: RawFd) -> Option<usize> {
+fn capacity(fd: RawFd) -> Option<usize> {
     let mut bytes: libc::c_int = 0;
     let mut length = libc::socklen_t::try_from(size_of::<libc::c_int>()).ok()?;
     // SAFETY: an int, and its length.
@@ -97,12 +97,12 @@ mod tests {
     #[test]
     fn a_peer_that_is_silent_costs_the_limit_and_no_more() {
         let (ours, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
-        let socket = Socket { fd: ours.as_raw_fd(), room: 1_024 };
+        let socket = Socket { fd: ours.as_raw_fd(), capacity: 1_024 };
         run(async {
-            let mut alarm = StatementDeadline::new();
+            let mut deadline = StatementDeadline::new();
             let limit = Duration::from_millis(20);
             let started = std::time::Instant::now();
-            assert_eq!(alarm.bounded(limit, Some(socket), pin!(pending::<()>())).await, None);
+            assert_eq!(deadline.bounded(limit, Some(socket), pin!(pending::<()>())).await, None);
             let took = started.elapsed();
             assert!(took >= limit && took < Duration::from_secs(10), "{took:?}");
         });
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn busy_work_sends_its_request_before_it_pauses() {
         let (ours, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
-        let socket = Socket { fd: ours.as_raw_fd(), room: 1_024 };
+        let socket = Socket { fd: ours.as_raw_fd(), capacity: 1_024 };
         run(async {
             // The runtime makes a task pause after a number of steps. Mistaken for waiting, the
             // pause would last until the limit.
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_statement_that_does_not_fit_waits_in_the_runtime() {
-        let socket = Socket { fd: 0, room: 100 };
+        let socket = Socket { fd: 0, capacity: 100 };
         assert!(socket.for_statement(100).is_some());
         assert!(socket.for_statement(101).is_none());
     }

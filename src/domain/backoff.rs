@@ -65,8 +65,8 @@ impl Backoff {
     }
 }
 
-/// The wait in milliseconds after a failure that asks for its own waiting time: the larger of that,
-/// at most an hour, and the backoff, which has its own cap.
+/// The wait in milliseconds after a failure that requests a waiting time: the larger of that, at
+/// most an hour, and the backoff, which has its own cap.
 #[must_use]
 pub fn delay_after_failure_ms(backoff_ms: u64, retry_after_seconds: Option<u64>) -> u64 {
     let retry_after = retry_after_seconds.unwrap_or(0).min(MAX_RETRY_AFTER_SECONDS);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_waits_as_long_as_it_asks_for() {
+    fn a_failure_waits_as_long_as_it_requests() {
         let table = [
             (30_000, None, 30_000),
             (30_000, Some(0), 30_000),

@@ -22,7 +22,8 @@ pub enum Decision {
     DeadLetter(Reason),
 }
 
-/// The reaper's decision on a stale run, in this order: the fence, the stored request, the budget.
+/// The reaper's decision on a stale run, in this order: the write fence, the stored request, the
+/// retry budget.
 #[must_use]
 pub fn stale(facts: Facts<'_>, max_requeues: u32) -> Decision {
     if effect_forbids_retry(facts.pending_effect) || !facts.has_request {
@@ -34,7 +35,7 @@ pub fn stale(facts: Facts<'_>, max_requeues: u32) -> Decision {
     }
 }
 
-/// The decision after a failure: as that of the reaper, with the failure's class asked first.
+/// The decision after a failure: the reaper's, but a failure that is not retryable dead-letters.
 #[must_use]
 pub fn after_failure(retryable: bool, facts: Facts<'_>, max_requeues: u32) -> Decision {
     if retryable { stale(facts, max_requeues) } else { Decision::DeadLetter(Reason::NotRetryable) }
@@ -47,7 +48,7 @@ mod tests {
     use Reason::{NotRetryable, RetriesExhausted};
 
     #[test]
-    fn fence_before_request_before_budget() {
+    fn write_fence_before_request_before_budget() {
         let table: &[(&[u8], bool, u32, Decision)] = &[
             (b"", true, 0, Requeue),
             (b"read_only", true, 2, Requeue),

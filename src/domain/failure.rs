@@ -60,15 +60,15 @@ impl KnownType {
     }
 }
 
-/// What the taxonomy asks of a throwable. A boundary implements it over the throwable of its
-/// language.
+/// The properties of a throwable that the taxonomy reads. A boundary implements them for the
+/// throwables of its language.
 pub trait Throwable: Sized {
     /// The first of [`KnownType::ALL`] that the throwable is an instance of.
     fn known_type(&self) -> Option<KnownType>;
     /// What `getCode()` returns; `None` when that is no integer.
     fn code(&self) -> Option<i64>;
-    /// For how many seconds the failure asks to wait: what a declared int property
-    /// `retryAfterSeconds` holds. `None` where there is none, or it holds no integer.
+    /// The waiting time that the failure requests, in seconds: the value of a declared int property
+    /// `retryAfterSeconds`. `None` where there is none, or it holds no integer.
     fn retry_after(&self) -> Option<i64>;
     /// The error of the last attempt of an exhausted fallback chain; `None` when there is none or
     /// it is not a throwable.
@@ -80,7 +80,7 @@ pub trait Throwable: Sized {
 pub enum FailureClass {
     /// The provider could not be reached.
     Connection,
-    /// The provider asks to slow down (429).
+    /// The provider limits the rate of calls (429).
     RateLimit,
     /// The provider refuses the credentials (401, 403).
     Auth,
@@ -144,8 +144,8 @@ pub struct Classification {
     pub class: FailureClass,
     /// The HTTP status, only where the taxonomy read one and it decided.
     pub http_status: Option<u16>,
-    /// For how many seconds the failure itself asks to wait (rule 36). In a fallback chain that of
-    /// the last attempt's error, else that of the exception around it.
+    /// The waiting time that the failure requests, in seconds (rule 36). In a fallback chain that
+    /// of the last attempt's error, else that of the exception around it.
     pub retry_after_seconds: Option<u64>,
 }
 
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ladder() {
+    fn types_decide_whatever_the_code_is() {
         use FailureClass::*;
         let table = [
             (KnownType::CircuitOpen, CircuitOpen),
@@ -297,7 +297,7 @@ mod tests {
             (KnownType::ProviderConfiguration, Configuration),
         ];
         for (known, expected) in table {
-            // The code of these says nothing, even where it looks like a status.
+            // The code of these does not count, even where it looks like a status.
             let classification = classify(Described::Of(Some(known), Some(503)));
             assert_eq!((classification.class, classification.http_status), (expected, None));
         }

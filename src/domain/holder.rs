@@ -1,4 +1,4 @@
-//! The run and the owner that the operations of a lease's holder name.
+//! A run and its owner, the arguments that the operations of a lease's holder share.
 
 use super::validate::{self, ArgumentError};
 

@@ -1,7 +1,7 @@
-//! The domain, pure: statuses, reasons, the fence, the failure taxonomy, decisions, backoff, and
-//! the checks of arguments.
+//! The domain, pure: statuses, reasons, the write fence, the failure taxonomy, decisions, backoff,
+//! and the checks of arguments.
 //!
-//! Nothing here does I/O, reads a clock or knows Zend.
+//! This module does no I/O, reads no clock and does not depend on Zend.
 
 pub mod backoff;
 pub mod decision;

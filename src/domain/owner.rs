@@ -28,10 +28,10 @@ pub fn identity(segment: &str, host: &str, pid: u32, nonce: &str) -> Result<Stri
         ));
     }
     let tail = format!(":{pid}:{nonce}");
-    let room = MAX_BYTES.saturating_sub(segment.len() + 1 + tail.len());
+    let host_bytes = MAX_BYTES.saturating_sub(segment.len() + 1 + tail.len());
     let host: String = host
         .bytes()
-        .take(room)
+        .take(host_bytes)
         .map(|byte| {
             if byte.is_ascii_alphanumeric() || b"-._".contains(&byte) {
                 char::from(byte)

@@ -61,9 +61,9 @@ impl Status {
 /// Why a run was dead-lettered: the word in the column `termination_reason`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The budget of requeues is spent.
+    /// The retry budget is spent.
     RetriesExhausted,
-    /// Another attempt is forbidden (by the fence or the failure) or impossible (no stored
+    /// Another attempt is forbidden (by the write fence or the failure) or impossible (no stored
     /// request).
     NotRetryable,
 }

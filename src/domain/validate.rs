@@ -109,7 +109,7 @@ pub fn lease_expires(value: i64) -> Result<i64, ArgumentError> {
     }
 }
 
-/// Checks the unix time that judges which leases are over.
+/// Checks the unix time at which a lease must have expired.
 ///
 /// # Errors
 ///
@@ -188,7 +188,7 @@ pub fn uuid(value: &[u8]) -> Result<&str, ArgumentError> {
 }
 
 /// Checks the effect of a tool: at most 32 characters of UTF-8; unknown effects are allowed, the
-/// empty one clears the fence.
+/// empty one clears the write fence.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What holders of leases tell the heartbeat thread, and what it tells them about itself.
+//! The requests of lease holders to the heartbeat thread, and its reports about its own state.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ const THREAD_END: Duration = Duration::from_millis(200);
 /// it.
 #[derive(Debug, Default)]
 pub(super) struct ThreadControl {
-    /// Wakes the thread up, also while a heartbeat is in flight.
+    /// Notifies the thread, also while a heartbeat is in flight.
     changed: Notify,
     stop: AtomicBool,
     /// The leases handed to the thread that have not ended.
@@ -28,7 +28,7 @@ pub(super) struct ThreadControl {
 }
 
 impl ThreadControl {
-    /// Notifies the thread: a lease came, was released, or made progress.
+    /// Notifies the thread that a lease was added or released, or has made progress.
     pub(super) fn notify(&self) {
         self.changed.notify_one();
     }
@@ -59,8 +59,8 @@ impl ThreadControl {
         self.live.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// The holder let go of a lease, which has ended. The thread forgets it. Where it was the last
-    /// one, the thread ends, and its end is awaited in bounded time.
+    /// Notifies the thread that a holder has released its lease. Where it was the last lease, the
+    /// thread ends, and its end is awaited in bounded time.
     pub(super) fn lease_released(&self) {
         self.notify();
         self.wait_while(|| self.live.load(Ordering::Acquire) == 0);

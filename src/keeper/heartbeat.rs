@@ -1,5 +1,4 @@
-//! One heartbeat: which connection sends it, for how long, when it is given up, and what came of
-//! it.
+//! One heartbeat: its connection, its time limit, when it is given up, and its outcome.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -14,19 +13,19 @@ use crate::config::connection::ConnectionSettings;
 use crate::config::options::Timeouts;
 use crate::domain::holder::Holder;
 use crate::error::Result;
-use crate::ops::heartbeat::{Beat, End, beat};
+use crate::ops::heartbeat::{End, HeartbeatResult, send_heartbeat};
 use crate::process::clock;
 use crate::process::sessions::{DrivenSession, Panicked};
 
 /// How long a heartbeat waits for a call that is using the session, before it opens a connection of
 /// its own. A call takes milliseconds, unless a lock or the server makes it wait.
-const HEARTBEAT_PATIENCE: Duration = Duration::from_millis(20);
+const SESSION_WAIT: Duration = Duration::from_millis(20);
 
-/// What came of a heartbeat.
+/// The outcome of a heartbeat.
 enum Outcome {
     /// The lease was renewed by the heartbeat that was sent at this moment.
     Renewed(u64),
-    /// The server says why the owner does not hold the run.
+    /// The row shows why the owner does not hold the run.
     Refused(EndReason),
     /// Nothing is known about the ownership.
     Failed(String),
@@ -89,7 +88,7 @@ pub(super) fn send(
         return;
     };
     let session = Arc::clone(&lease.session);
-    let outcome = match session.acquire(HEARTBEAT_PATIENCE.min(lease.limit() / 4)) {
+    let outcome = match session.acquire(SESSION_WAIT.min(lease.limit() / 4)) {
         Some(mut in_use) => {
             own.close(&lease.key.connection);
             in_use.driven().map(|driven| send_on(driven, thread, leases, index))
@@ -138,8 +137,8 @@ fn send_on(
     };
     let limit = |limit: Duration| Duration::from_nanos(time_for(nanoseconds(limit), now, others()));
     let timeouts = Timeouts { connect: limit(lease.connect_limit()), query: limit(lease.limit()) };
-    // What the heartbeat is left however urgent another lease is, and a moment for the server,
-    // which gives up before that.
+    // The least time that the heartbeat gets, however urgent another lease is, and a margin for the
+    // server, which times out before that.
     let connecting =
         if driven.session.is_open() { 0 } else { least_time(nanoseconds(lease.connect_limit())) };
     let spared_until = now
@@ -151,7 +150,7 @@ fn send_on(
     let mut sent = 0;
     let sending = || {
         sent = clock::now();
-        lease.shared.set_out(sent)
+        lease.shared.heartbeat_starts(sent)
     };
     let endpoint = &lease.key.connection.endpoint;
     let ran = driven.run(async |session| {
@@ -159,23 +158,26 @@ fn send_on(
             session.retime(timeouts).await?;
             let holder = Holder { run_uid: lease.shared.uid, owner: &lease.shared.owner };
             let seconds = lease.keep.lease_seconds;
-            beat(session, &lease.options, holder, seconds, End::NeverEarlier, sending).await
+            send_heartbeat(session, &lease.options, holder, seconds, End::NeverEarlier, sending)
+                .await
         };
         unless(until_given_up(thread, leases, index, spared_until), work).await
     });
-    lease.shared.land();
+    lease.shared.heartbeat_ends();
     match ran {
-        Ok(Ok(Ok(Beat::Renewed))) => Outcome::Renewed(sent),
-        Ok(Ok(Ok(Beat::NotOwner(state)))) => match EndReason::of(state) {
+        Ok(Ok(Ok(HeartbeatResult::Renewed))) => Outcome::Renewed(sent),
+        Ok(Ok(Ok(HeartbeatResult::NotOwner(state)))) => match EndReason::of(state) {
             Some(reason) => Outcome::Refused(reason),
-            None => Outcome::Failed(format!("run {} changed hands meanwhile", lease.shared.uid)),
+            None => {
+                Outcome::Failed(format!("run {} changed its owner meanwhile", lease.shared.uid))
+            }
         },
-        Ok(Ok(Ok(Beat::Withheld))) => Outcome::Abandoned,
+        Ok(Ok(Ok(HeartbeatResult::Withheld))) => Outcome::Abandoned,
         Ok(Ok(Err(error))) => Outcome::Failed(error.message),
         Err(Panicked) => Outcome::Failed(format!(
             "the reply of {endpoint} could not be read; the connection was closed"
         )),
-        // Its reply would be taken for that of the next statement.
+        // Its reply would be read as that of the next statement.
         Ok(Err(GivenUp::NoLeaseLeft)) => {
             driven.session.discard();
             Outcome::Abandoned
@@ -224,7 +226,7 @@ enum GivenUp {
     AnotherIsUrgent,
 }
 
-/// The outcome of the work, or that of the other future when that one comes to its end before.
+/// Returns the outcome of the work, or that of `end` where it ends first.
 async fn unless<E, T>(end: impl Future<Output = E>, work: impl Future<Output = T>) -> Result<T, E> {
     let (mut end, mut work) = (pin!(end), pin!(work));
     poll_fn(|context| match work.as_mut().poll(context) {
@@ -323,7 +325,7 @@ pub(super) mod tests {
         assert_eq!(at(1_500, 0), Ok(kept + 2 * SECOND));
         assert_eq!(at(1_999, 0), Ok(kept + 2 * SECOND));
         assert_eq!(at(2_000, 0), Err(GivenUp::AnotherIsUrgent));
-        assert_eq!(at(2_000, 2_400), Ok(kept + 2_400 * MILLISECOND), "what it is left anyway");
+        assert_eq!(at(2_000, 2_400), Ok(kept + 2_400 * MILLISECOND), "its least time");
         assert_eq!(at(2_400, 2_400), Err(GivenUp::AnotherIsUrgent));
         assert_eq!(at(3_000, 0), Ok(kept + 4 * SECOND), "not for one that is lost");
         let own = meanwhile(leases.iter(), 1, 0, kept + 2_000 * MILLISECOND);
@@ -340,7 +342,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn it_is_watched_in_short_intervals() {
+    fn leases_are_watched_in_short_intervals() {
         let now = 5 * SECOND;
         let leases = [lease(now, 3_000), lease(now, 900)];
         let time = meanwhile(leases.iter(), 0, now, now).unwrap();

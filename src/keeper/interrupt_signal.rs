@@ -1,5 +1,5 @@
-//! How a loss reaches the code that is running: noticed on any thread, thrown on the thread that
-//! runs the host's code, at a safe point of its own.
+//! Interrupts running code after a loss: the loss is noticed on any thread, and thrown on the
+//! thread that runs the host's code, at a safe point of that code.
 //!
 //! The host has a flag per thread that requests a call at the next safe point. Signals, time limits
 //! and profilers share it, so it is set here and never cleared, and a raised flag is no proof that
@@ -11,7 +11,7 @@ use std::ptr::{NonNull, null_mut};
 use super::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, yield_now};
 use crate::process::fork;
 
-/// The way from the threads that notice a loss to one thread of the host. It takes no lock and
+/// Signals losses from the threads that notice them to one thread of the host. It takes no lock and
 /// allocates nothing.
 ///
 /// One value per host thread. Its leases share it (`keep()` takes it), and it may outlive the
@@ -29,7 +29,7 @@ pub struct InterruptSignal {
 }
 
 impl InterruptSignal {
-    /// Reaches no request yet.
+    /// Returns a signal that reaches no request yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

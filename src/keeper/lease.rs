@@ -1,4 +1,4 @@
-//! A kept lease in the hands of its holder.
+//! The holder's side of a kept lease.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use super::status::{EndReason, LeaseStatus};
 use crate::error::Result;
 use crate::process::clock::{self, MILLISECOND};
 
-/// A kept lease in the hands of its holder. Dropping it releases it.
+/// The holder's side of a kept lease. Dropping it releases the lease.
 ///
-/// Reads are atomic loads and a look at the clock. In a forked child the lease is `stopped`, and
-/// the parent's goes on.
+/// Reads are atomic loads and a reading of the clock. In a forked child the lease is `stopped`, and
+/// the parent's heartbeats continue.
 pub struct Lease {
     shared: Arc<SharedLease>,
 }
@@ -104,7 +104,7 @@ impl Lease {
     pub fn release(&self) {
         if !self.shared.is_inherited() {
             self.shared.disarm_and_release();
-            self.shared.wait_for_landing();
+            self.shared.wait_for_heartbeat();
             self.shared.control.lease_released();
         }
     }

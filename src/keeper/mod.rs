@@ -18,14 +18,14 @@
 //!           |                            |
 //!           +-------------+--------------+
 //!                         |
-//!      +------------------+-----------------------+--------------------------+
-//!      | the deadline passed, or a heartbeat      | a heartbeat found        | release(), drop, the end of
-//!      | found another owner, the run requeued,   | the run cancelled        | the request; a heartbeat found
-//!      | deleted or in an unknown status          |                          | the run completed, failed or
-//!      v                                          v                          v waiting; read in a forked child
-//!   +------+                                +-----------+               +---------+
-//!   | lost |                                | cancelled |               | stopped |
-//!   +------+                                +-----------+               +---------+
+//!      +------------------+-------------------+-------------------+
+//!      | the deadline passed, or a heartbeat  | a heartbeat found | release(), drop, the end of the
+//!      | found another owner, the run         | the run cancelled | request; a heartbeat found the
+//!      | requeued, deleted or in an unknown   |                   | run completed, failed or waiting;
+//!      v status                               v                   v read in a forked child
+//!   +------+                            +-----------+        +---------+
+//!   | lost |                            | cancelled |        | stopped |
+//!   +------+                            +-----------+        +---------+
 //! ```
 //!
 //! Lost, cancelled and stopped are final and end the heartbeats. Two limits pause the renewal while
@@ -41,7 +41,7 @@
 //!
 //! The modules, each using only those below it: `registry` (the leases of a process and its
 //! thread), `thread` (the loop) and `heartbeat` (one heartbeat), `lease` (the holder's side),
-//! `shared` (what both sides share, with its atomics), `control` (what the thread is told),
+//! `shared` (what both sides share, with its atomics), `control` (requests to the thread),
 //! `interrupt_signal` (how a loss reaches running code), and the pure `schedule`, `status` and
 //! `options`.
 

@@ -60,7 +60,7 @@ enum Status {
 
 /// The state of the heartbeat thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Keeper {
+enum HeartbeatThread {
     Waits,
     /// The schedule requires a heartbeat. It is not sent yet, since the connection may be delayed.
     Decided,
@@ -121,7 +121,7 @@ struct State {
     late: Option<u64>,
     shared: Image,
     schedule: Schedule,
-    keeper: Keeper,
+    thread: HeartbeatThread,
     raise: Raise,
     pending: bool,
     armed: bool,
@@ -207,7 +207,7 @@ fn start(scale: Scale) -> State {
         // The heartbeats of the second lease are not part of the model.
         other: scale.two.then(|| image(u64::MAX)),
         schedule: Schedule::new(&options, 0).numbered(0),
-        keeper: Keeper::Waits,
+        thread: HeartbeatThread::Waits,
         raise: Raise::None,
         pending: false,
         armed: true,
@@ -285,7 +285,7 @@ impl State {
         answer
     }
 
-    fn by_keeper<T>(&mut self, work: impl FnOnce(&SharedLease) -> T) -> T {
+    fn by_heartbeat_thread<T>(&mut self, work: impl FnOnce(&SharedLease) -> T) -> T {
         let (answer, raised) = self.on_shared(|shared| work(shared));
         if raised {
             self.raise = Raise::Post;
@@ -372,7 +372,8 @@ impl State {
         if !caused {
             return Some(NO_LOSS);
         }
-        let under_way = self.raise != Raise::None || matches!(self.keeper, Keeper::Announces(_));
+        let under_way =
+            self.raise != Raise::None || matches!(self.thread, HeartbeatThread::Announces(_));
         let due = self.shared.is_due() || self.other.is_some_and(|other| other.is_due());
         if due
             && self.registered
@@ -418,7 +419,7 @@ fn successors(state: &State, without: Without, scale: Scale) -> Vec<(&'static st
         });
     }
     php(state, without, &mut push);
-    keeper(state, without, &mut push);
+    heartbeat_thread(state, without, &mut push);
     next
 }
 
@@ -549,14 +550,14 @@ fn php(state: &State, without: Without, push: &mut Push<'_>) {
     }
 }
 
-fn keeper(state: &State, without: Without, push: &mut Push<'_>) {
+fn heartbeat_thread(state: &State, without: Without, push: &mut Push<'_>) {
     // The heartbeat thread finishes a raise that it has begun before it continues.
     if state.raise != Raise::None {
         raise(state, without, push);
         return;
     }
     if state.other.is_some_and(|other| !other.status.is_final())
-        && !matches!(state.keeper, Keeper::Announces(_))
+        && !matches!(state.thread, HeartbeatThread::Announces(_))
     {
         push("the other run was cancelled", &|after| {
             if after
@@ -569,14 +570,14 @@ fn keeper(state: &State, without: Without, push: &mut Push<'_>) {
     }
     if !state.shared.status.is_final()
         && state.now >= state.shared.deadline
-        && !matches!(state.keeper, Keeper::Announces(_) | Keeper::Answered(..))
+        && !matches!(state.thread, HeartbeatThread::Announces(_) | HeartbeatThread::Answered(..))
     {
         push("the thread sees the deadline", &|after| {
-            after.by_keeper(|shared| shared.is_final(clock::now()));
+            after.by_heartbeat_thread(|shared| shared.is_final(clock::now()));
         });
     }
-    match state.keeper {
-        Keeper::Waits => {
+    match state.thread {
+        HeartbeatThread::Waits => {
             if state.shared.status.is_final() {
                 return;
             }
@@ -587,21 +588,22 @@ fn keeper(state: &State, without: Without, push: &mut Push<'_>) {
                     let stalled =
                         after.now >= after.shared.last_step + MAX_SILENT || after.now >= MAX_TOTAL;
                     after.violation = stalled.then_some(STALLED);
-                    after.keeper = Keeper::Decided;
+                    after.thread = HeartbeatThread::Decided;
                 }),
                 Next::Pause(_) => push("renewal is paused", &|after| {
-                    after.by_keeper(|shared| shared.pause(last_step, String::new));
+                    after.by_heartbeat_thread(|shared| shared.pause(last_step, String::new));
                 }),
                 Next::Wait(_) => {}
             }
         }
-        Keeper::Decided => push("the heartbeat is sent", &|after| {
-            let goes = after.by_keeper(|shared| shared.set_out(clock::now()))
+        HeartbeatThread::Decided => push("the heartbeat is sent", &|after| {
+            let goes = after.by_heartbeat_thread(|shared| shared.heartbeat_starts(clock::now()))
                 || without == Without::LastCheck;
-            after.keeper = if goes { Keeper::Sent(after.now) } else { Keeper::Waits };
+            after.thread =
+                if goes { HeartbeatThread::Sent(after.now) } else { HeartbeatThread::Waits };
             after.violation = (goes && after.released).then_some(HEARTBEAT_AFTER_RELEASE);
         }),
-        Keeper::Sent(sent) => {
+        HeartbeatThread::Sent(sent) => {
             push("the heartbeat is executed", &|after| {
                 let answer = match after.refused() {
                     None => {
@@ -610,7 +612,7 @@ fn keeper(state: &State, without: Without, push: &mut Push<'_>) {
                     }
                     Some(reason) => Answer::Refused(reason),
                 };
-                after.keeper = Keeper::Executed(sent, answer);
+                after.thread = HeartbeatThread::Executed(sent, answer);
             });
             push("the heartbeat is lost", &|after| answered(after, sent, Answer::Failed));
             if state.late.is_none() {
@@ -620,28 +622,31 @@ fn keeper(state: &State, without: Without, push: &mut Push<'_>) {
                 });
             }
         }
-        Keeper::Executed(sent, answer) => {
+        HeartbeatThread::Executed(sent, answer) => {
             push("the reply", &|after| answered(after, sent, answer));
             push("the reply is lost", &|after| answered(after, sent, Answer::Failed));
         }
-        Keeper::Answered(sent, answer) => {
+        HeartbeatThread::Answered(sent, answer) => {
             push("the outcome is evaluated", &|after| evaluate(after, sent, answer, without))
         }
-        Keeper::Announces(reason) => push("the thread announces the end", &|after| {
-            after.keeper = Keeper::Waits;
+        HeartbeatThread::Announces(reason) => push("the thread announces the end", &|after| {
+            after.thread = HeartbeatThread::Waits;
             let reason = if without == Without::Completion && reason == EndReason::Completed {
                 EndReason::Taken
             } else {
                 reason
             };
-            after.by_keeper(|shared| shared.announce(reason));
+            after.by_heartbeat_thread(|shared| shared.announce(reason));
         }),
     }
-    if matches!(state.keeper, Keeper::Sent(_) | Keeper::Executed(..))
+    if matches!(state.thread, HeartbeatThread::Sent(_) | HeartbeatThread::Executed(..))
         && state.shared.status.is_final()
     {
         push("the heartbeat is abandoned", &|after| {
-            let (Keeper::Sent(sent) | Keeper::Executed(sent, _)) = after.keeper else { return };
+            let (HeartbeatThread::Sent(sent) | HeartbeatThread::Executed(sent, _)) = after.thread
+            else {
+                return;
+            };
             answered(after, sent, Answer::GivenUp);
         });
     }
@@ -687,12 +692,12 @@ fn raise(state: &State, without: Without, push: &mut Push<'_>) {
 }
 
 fn answered(after: &mut State, sent: u64, answer: Answer) {
-    after.by_keeper(SharedLease::land);
-    after.keeper = Keeper::Answered(sent, answer);
+    after.by_heartbeat_thread(SharedLease::heartbeat_ends);
+    after.thread = HeartbeatThread::Answered(sent, answer);
 }
 
 fn evaluate(after: &mut State, sent: u64, answer: Answer, without: Without) {
-    after.keeper = Keeper::Waits;
+    after.thread = HeartbeatThread::Waits;
     match answer {
         Answer::Renewed => {
             let (now, counts_from) = match without {
@@ -700,19 +705,19 @@ fn evaluate(after: &mut State, sent: u64, answer: Answer, without: Without) {
                 Without::Late => (sent, sent),
                 _ => (after.now, sent),
             };
-            after.by_keeper(|shared| shared.renewed(now, counts_from, LEASE));
+            after.by_heartbeat_thread(|shared| shared.renewed(now, counts_from, LEASE));
             after.schedule.succeeded(sent);
         }
         Answer::Failed if without == Without::Unknown => {
-            after.by_keeper(|shared| shared.refused(EndReason::Taken))
+            after.by_heartbeat_thread(|shared| shared.refused(EndReason::Taken))
         }
         Answer::Failed => {
-            after.by_keeper(|shared| shared.failed(clock::now(), String::new()));
+            after.by_heartbeat_thread(|shared| shared.failed(clock::now(), String::new()));
             after.schedule.failed(after.now, 0);
         }
         Answer::Refused(reason) => {
-            if after.by_keeper(|shared| shared.make_final(reason)).is_ok() {
-                after.keeper = Keeper::Announces(reason);
+            if after.by_heartbeat_thread(|shared| shared.make_final(reason)).is_ok() {
+                after.thread = HeartbeatThread::Announces(reason);
             }
         }
         Answer::GivenUp => {}
@@ -761,7 +766,7 @@ fn explore(without: Without, scale: Scale) -> Explored {
 }
 
 #[test]
-fn every_order_of_steps_keeps_the_rules_of_the_keeper() {
+fn every_order_of_steps_keeps_the_rules() {
     let mut steps = HashSet::new();
     for scale in [LONG, TWO] {
         let explored = explore(Without::Nothing, scale);

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_unless_told_otherwise() {
+    fn the_defaults() {
         let options = parse(60, None).unwrap();
         assert_eq!(options.every, 20 * SECOND);
         assert_eq!((options.max_silent, options.max_total), (3_600 * SECOND, 86_400 * SECOND));

@@ -163,16 +163,16 @@ fn scenario_no_heartbeat_is_sent_after_a_release() {
         let keeping = thread::spawn({
             let (lease, connection) = (Arc::clone(&lease), Arc::clone(&connection));
             move || {
-                if lease.set_out(START + 1) {
+                if lease.heartbeat_starts(START + 1) {
                     // SAFETY: what is checked: the holder comes here before the heartbeat, or after
                     // it.
                     connection.with_mut(|connection| unsafe { *connection += 1 });
-                    lease.land();
+                    lease.heartbeat_ends();
                 }
             }
         });
         lease.disarm_and_release();
-        lease.wait_for_landing();
+        lease.wait_for_heartbeat();
         // SAFETY: as above.
         connection.with_mut(|connection| unsafe { *connection += 1 });
         keeping.join().unwrap();
@@ -230,17 +230,17 @@ fn scenario_one_end_wins() {
 }
 
 #[test]
-fn scenario_a_step_is_seen_by_the_limit_or_wakes_the_thread() {
-    // The thread's answer comes back by a plain variable of the model.
+fn scenario_a_step_is_seen_by_the_limit_or_notifies_the_thread() {
+    // The thread's result is returned through a plain variable of the model.
     check(|| {
         let lease = lease(None);
         let keeping = thread::spawn({
             let lease = Arc::clone(&lease);
             move || lease.pause(START, || String::from("no step"))
         });
-        let woken = lease.step(START + 1);
-        let rests = keeping.join().unwrap();
-        assert!(woken || !rests, "the thread rests although a step was made");
+        let notified = lease.step(START + 1);
+        let paused = keeping.join().unwrap();
+        assert!(notified || !paused, "the renewal is paused although a step was made");
     });
 }
 

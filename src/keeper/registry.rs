@@ -19,7 +19,7 @@ use crate::config::options::Options;
 use crate::db::Session;
 use crate::domain::holder::Holder;
 use crate::error::{Error, Kind, Result};
-use crate::ops::heartbeat::{Beat, End, beat};
+use crate::ops::heartbeat::{End, HeartbeatResult, send_heartbeat};
 use crate::process::clock;
 use crate::process::fork::{self, PerProcess};
 use crate::process::sessions::{self, Key};
@@ -76,9 +76,9 @@ pub fn keep(
             true
         };
         let holder = Holder { run_uid: uid, owner };
-        beat(session, options, holder, keep.lease_seconds, End::Exact, sending).await
+        send_heartbeat(session, options, holder, keep.lease_seconds, End::Exact, sending).await
     })?;
-    if let Beat::NotOwner(state) = first {
+    if let HeartbeatResult::NotOwner(state) = first {
         let reason = EndReason::of(state).unwrap_or(EndReason::Taken);
         return Err(reason.error(uid, owner, None));
     }
@@ -99,14 +99,14 @@ pub fn keep(
 }
 
 /// Releases every lease that the calling thread keeps, in bounded time and without waiting for the
-/// server: at the end of a request. The leases of other threads go on; the heartbeat thread ends
-/// when none is left. In a forked child that keeps none, nothing happens.
+/// server: at the end of a request. The leases of other threads stay renewed; the heartbeat thread
+/// ends when none is left. In a forked child that keeps none, this has no effect.
 pub fn end_thread() {
     end(SharedLease::is_of_this_thread);
 }
 
 /// Releases every lease of this process, whichever thread keeps it, and ends the heartbeat thread:
-/// at the end of the process. In a forked child that keeps none, nothing happens.
+/// at the end of the process. In a forked child that keeps none, this has no effect.
 pub fn end_all() {
     end(|_| true);
 }
@@ -166,14 +166,14 @@ impl Registry {
             },
             None => make,
         };
-        // The thread that there was, if any, takes no more leases.
+        // A thread that is there takes no more leases.
         self.end_thread();
         let shared = Arc::new(HeartbeatThread::default());
         let timer = HeartbeatThread::timer()?;
         let Ok(lease) = shared.put(make) else {
             return Err(Error::resource("the heartbeat thread takes no lease"));
         };
-        let spawned = spawn_masked("nrllm-keeper", {
+        let spawned = spawn_masked("nrllm-heartbeat", {
             let shared = Arc::clone(&shared);
             move || shared.run(timer)
         });
@@ -190,8 +190,8 @@ impl Registry {
         }
     }
 
-    /// Ends the thread, in bounded time. One that does not end by then goes on alone, touches no
-    /// lease any more, and ends itself.
+    /// Ends the thread, in bounded time. One that has not ended by then uses no lease any more, and
+    /// ends by itself.
     fn end_thread(&mut self) {
         if let Some(thread) = self.thread.take() {
             thread.shared.control.stop();

@@ -5,8 +5,8 @@ use crate::process::clock::MILLISECOND;
 
 /// The first wait after a heartbeat that failed.
 const BACKOFF: u64 = 50 * MILLISECOND;
-/// The least time that a heartbeat is given, however urgent the other leases are: this, and an
-/// eighth of its own limit.
+/// The least time that a heartbeat gets, however urgent the other leases are: this, and an eighth of
+/// its own limit.
 pub(super) const LEAST_TIME: u64 = 100 * MILLISECOND;
 
 /// A limit that pauses the renewal (rule 18).
@@ -121,11 +121,12 @@ impl Schedule {
 /// renewed before that, so that one locked row costs no other lease its time. `others` are the
 /// moments at which their heartbeats must begin.
 ///
-/// The limit is halved, not cut to measure: each other limit is a statement to the server.
+/// The limit is halved instead of set exactly: each change of the limit is a statement to the
+/// server.
 pub(super) fn time_for(limit: u64, now: u64, others: impl Iterator<Item = u64>) -> u64 {
-    let room = others.map(|start_by| start_by.saturating_sub(now)).min().unwrap_or(u64::MAX);
+    let free = others.map(|start_by| start_by.saturating_sub(now)).min().unwrap_or(u64::MAX);
     let mut time = limit;
-    while time > room && time / 2 >= LEAST_TIME.max(limit / 8) {
+    while time > free && time / 2 >= LEAST_TIME.max(limit / 8) {
         time /= 2;
     }
     time
@@ -154,81 +155,90 @@ mod tests {
     #[test]
     fn one_lease_is_renewed_at_every_interval() {
         let kept = 1_234_567_890;
-        let mut plan = Schedule::new(&options(), kept).numbered(0);
-        for beat in 1..=5 {
-            let due = kept + beat * SECOND;
-            assert_eq!(plan.next(due - 1, kept), Next::Wait(due));
-            assert_eq!(plan.next(due, kept), Next::Heartbeat);
+        let mut schedule = Schedule::new(&options(), kept).numbered(0);
+        for number in 1..=5 {
+            let due = kept + number * SECOND;
+            assert_eq!(schedule.next(due - 1, kept), Next::Wait(due));
+            assert_eq!(schedule.next(due, kept), Next::Heartbeat);
             // Sent a little late: the next one is not.
-            plan.succeeded(due + 3 * MILLISECOND);
+            schedule.succeeded(due + 3 * MILLISECOND);
         }
     }
 
     #[test]
     fn many_leases_are_spread_over_the_interval_and_stay_so() {
         let kept = 5 * SECOND;
-        let mut plans: Vec<Schedule> =
+        let mut schedules: Vec<Schedule> =
             (0..20).map(|number| Schedule::new(&options(), kept).numbered(number)).collect();
         for round in 0..3 {
             let mut slots = [0; 10];
-            for plan in &plans {
-                assert!(plan.due() > kept && plan.due() <= kept + (round + 1) * SECOND);
-                slots[usize::try_from(plan.due() % SECOND / (SECOND / 10)).unwrap()] += 1;
+            for schedule in &schedules {
+                assert!(schedule.due() > kept && schedule.due() <= kept + (round + 1) * SECOND);
+                slots[usize::try_from(schedule.due() % SECOND / (SECOND / 10)).unwrap()] += 1;
             }
             assert!(slots.iter().all(|&count| (1..=3).contains(&count)), "{slots:?}");
             // All at once, as after an outage.
-            plans.iter_mut().for_each(|plan| plan.succeeded(kept + (round + 1) * SECOND));
+            schedules
+                .iter_mut()
+                .for_each(|schedule| schedule.succeeded(kept + (round + 1) * SECOND));
         }
     }
 
     #[test]
-    fn never_more_than_an_interval_between_beats() {
+    fn never_more_than_an_interval_between_heartbeats() {
         for number in 0..50 {
-            let mut plan = Schedule::new(&options(), 777).numbered(number);
+            let mut schedule = Schedule::new(&options(), 777).numbered(number);
             let mut sent = 777;
             for late in [0, 1, 300 * MILLISECOND, 999 * MILLISECOND, 5 * SECOND, 0] {
-                assert!(plan.due() > sent && plan.due() <= sent + SECOND, "{plan:?} {sent}");
-                sent = plan.due() + late;
-                plan.succeeded(sent);
+                assert!(
+                    schedule.due() > sent && schedule.due() <= sent + SECOND,
+                    "{schedule:?} {sent}"
+                );
+                sent = schedule.due() + late;
+                schedule.succeeded(sent);
             }
         }
     }
 
     #[test]
-    fn a_limit_ends_the_beats_at_its_moment() {
-        let plan = Schedule::new(&options(), 0);
+    fn a_limit_pauses_the_renewal_at_its_moment() {
+        let schedule = Schedule::new(&options(), 0);
         let silent = 10 * SECOND;
-        assert_eq!(plan.next(silent - 1, 0), Next::Heartbeat);
-        assert_eq!(plan.next(silent, 0), Next::Pause(Limit::Stalled));
-        assert_eq!(plan.next(silent, 1), Next::Heartbeat, "a step makes them go on");
+        assert_eq!(schedule.next(silent - 1, 0), Next::Heartbeat);
+        assert_eq!(schedule.next(silent, 0), Next::Pause(Limit::Stalled));
+        assert_eq!(schedule.next(silent, 1), Next::Heartbeat, "a step resumes the renewal");
         assert_eq!(
-            plan.next(60 * SECOND, 60 * SECOND),
+            schedule.next(60 * SECOND, 60 * SECOND),
             Next::Pause(Limit::Total),
             "but not past the total limit"
         );
         let slow = KeepOptions { every: 20 * SECOND, ..options() };
-        let plan = Schedule::new(&slow, 0);
-        assert_eq!(plan.next(0, 0), Next::Wait(silent), "the limit is noticed when it is reached");
-        assert_eq!(plan.next(0, 55 * SECOND), Next::Wait(20 * SECOND));
+        let schedule = Schedule::new(&slow, 0);
+        assert_eq!(
+            schedule.next(0, 0),
+            Next::Wait(silent),
+            "the limit is noticed when it is reached"
+        );
+        assert_eq!(schedule.next(0, 55 * SECOND), Next::Wait(20 * SECOND));
     }
 
     #[test]
     fn failures_are_retried_at_once_and_then_more_seldom() {
         for random in [0, 1, u64::MAX, 0x5555_5555_5555_5555] {
-            let mut plan = Schedule::new(&options(), 0);
+            let mut schedule = Schedule::new(&options(), 0);
             let mut longest = 50;
             for _ in 0..100 {
-                plan.failed(7 * SECOND, random);
-                let wait = plan.due() - 7 * SECOND;
+                schedule.failed(7 * SECOND, random);
+                let wait = schedule.due() - 7 * SECOND;
                 assert!(
                     wait <= longest * MILLISECOND && wait > longest * MILLISECOND / 2 - 1,
                     "{wait} of {longest}"
                 );
                 longest = (longest * 2).min(1_000);
             }
-            plan.succeeded(7 * SECOND);
-            plan.failed(9 * SECOND, random);
-            assert!(plan.due() <= 9 * SECOND + 50 * MILLISECOND);
+            schedule.succeeded(7 * SECOND);
+            schedule.failed(9 * SECOND, random);
+            assert!(schedule.due() <= 9 * SECOND + 50 * MILLISECOND);
         }
     }
 
@@ -237,7 +247,7 @@ mod tests {
         let limit = 800 * MILLISECOND;
         let time = |others: &[u64]| time_for(limit, SECOND, others.iter().copied());
         assert_eq!(time(&[]), limit, "alone");
-        assert_eq!(time(&[2 * SECOND, 9 * SECOND]), limit, "there is room");
+        assert_eq!(time(&[2 * SECOND, 9 * SECOND]), limit, "enough time");
         assert_eq!(time(&[2 * SECOND, SECOND + 500 * MILLISECOND]), 400 * MILLISECOND);
         assert_eq!(time(&[SECOND]), 100 * MILLISECOND, "never less than a tenth of a second");
         assert_eq!(time(&[0]), 100 * MILLISECOND);

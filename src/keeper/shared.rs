@@ -33,7 +33,7 @@ pub(super) struct SharedLease {
     /// The heartbeat thread.
     pub(super) control: Arc<ThreadControl>,
     progress: Mutex<HeartbeatProgress>,
-    has_landed: Condvar,
+    heartbeat_ended: Condvar,
 }
 
 /// The part of the heartbeat that needs more than an atomic.
@@ -97,8 +97,8 @@ impl LeaseAtomics {
         self.last_step.load(Ordering::Acquire)
     }
 
-    /// Ends the lease, unless it has ended. Of all who try, one succeeds, once; the others get the
-    /// reason that stands.
+    /// Ends the lease, unless it has ended. One call succeeds; the others return the status that it
+    /// set.
     pub(super) fn end(&self, reason: EndReason) -> Result<(), LeaseStatus> {
         let mut current = self.status.load(Ordering::Acquire);
         loop {
@@ -126,8 +126,7 @@ impl LeaseAtomics {
         self.replace(LeaseStatus::Unknown, LeaseStatus::Held);
     }
 
-    /// A heartbeat failed, which says nothing about the ownership. A lease that has ended stays
-    /// ended.
+    /// A heartbeat failed: the ownership is unknown. A lease that has ended stays ended.
     pub(super) fn failed(&self) {
         self.replace(LeaseStatus::Held, LeaseStatus::Unknown);
     }
@@ -164,7 +163,7 @@ impl LeaseAtomics {
         None
     }
 
-    /// The holder has to be interrupted from now on. Returns false where it is not armed.
+    /// Marks that the holder has to be interrupted. Returns false where the interrupt is not armed.
     pub(super) fn loss_is_due(&self) -> bool {
         self.notice
             .compare_exchange(notice::ARMED, notice::DUE, Ordering::AcqRel, Ordering::Acquire)
@@ -207,7 +206,7 @@ impl SharedLease {
             on_loss,
             control,
             progress: Mutex::new(HeartbeatProgress::default()),
-            has_landed: Condvar::new(),
+            heartbeat_ended: Condvar::new(),
         }
     }
 
@@ -228,7 +227,7 @@ impl SharedLease {
 
     /// The status at `now`, which is not later than this call. A reader that notices that the
     /// deadline has passed ends the lease: a process that was stopped and continued never reads a
-    /// stale `held`, whether or not the thread has woken up.
+    /// stale `held`, whether or not the thread has run.
     pub(super) fn status(&self, now: u64) -> LeaseStatus {
         if self.is_inherited() {
             return LeaseStatus::Ended(EndReason::Inherited);
@@ -246,7 +245,7 @@ impl SharedLease {
     }
 
     /// Ends the lease, unless it has ended, and interrupts the holder of one that is lost. Returns
-    /// the status that stands.
+    /// the final status.
     pub(super) fn end(&self, reason: EndReason) -> LeaseStatus {
         match self.make_final(reason) {
             Ok(()) => {
@@ -257,15 +256,15 @@ impl SharedLease {
         }
     }
 
-    /// The first half of [`SharedLease::end`]. Of all who try, one succeeds, once.
+    /// The first half of [`SharedLease::end`]. One call succeeds.
     pub(super) fn make_final(&self, reason: EndReason) -> Result<(), LeaseStatus> {
         self.state.end(reason)?;
         self.control.lease_ended();
         Ok(())
     }
 
-    /// The second half, for the one that succeeded: interrupts the holder, where it wants that. A
-    /// release disarms before it ends the lease.
+    /// The second half, after the call that succeeded: interrupts the holder, where that is
+    /// requested. A release disarms before it ends the lease.
     pub(super) fn announce(&self, reason: EndReason) {
         if reason.is_loss()
             && self.state.loss_is_due()
@@ -309,7 +308,7 @@ impl SharedLease {
     ///
     /// The status is read under the lock that a release takes after it has ended the lease: once
     /// that has returned, no heartbeat is sent.
-    pub(super) fn set_out(&self, now: u64) -> bool {
+    pub(super) fn heartbeat_starts(&self, now: u64) -> bool {
         let mut progress = self.progress();
         if self.is_final(now) {
             return false;
@@ -318,10 +317,10 @@ impl SharedLease {
         true
     }
 
-    /// The heartbeat has come to its end, whatever that was.
-    pub(super) fn land(&self) {
+    /// The heartbeat in flight has ended, with whatever outcome.
+    pub(super) fn heartbeat_ends(&self) {
         self.progress().in_flight = false;
-        self.has_landed.notify_all();
+        self.heartbeat_ended.notify_all();
     }
 
     /// A heartbeat that was sent at `sent` succeeded. It counts only if the deadline has not passed
@@ -333,7 +332,7 @@ impl SharedLease {
         }
     }
 
-    /// A heartbeat failed, which says nothing about the ownership (rule 17).
+    /// A heartbeat failed: the ownership is unknown (rule 17).
     pub(super) fn failed(&self, now: u64, message: String) {
         self.progress().last_error = Some(message);
         if !self.is_final(now) {
@@ -341,7 +340,7 @@ impl SharedLease {
         }
     }
 
-    /// A heartbeat was refused: the row says why.
+    /// A heartbeat was refused, for the reason that the row shows.
     pub(super) fn refused(&self, reason: EndReason) {
         self.progress().last_error = Some(reason.clause().to_owned());
         self.end(reason);
@@ -381,7 +380,7 @@ impl SharedLease {
         }
     }
 
-    /// Ends the lease in the holder's name, which is not interrupted any more.
+    /// Releases the lease for the holder, which is not interrupted any more.
     pub(super) fn disarm_and_release(&self) {
         self.disarm();
         self.end(EndReason::Released);
@@ -399,18 +398,18 @@ impl SharedLease {
     }
 
     /// Waits in bounded time for a heartbeat that is in flight.
-    pub(super) fn wait_for_landing(&self) {
+    pub(super) fn wait_for_heartbeat(&self) {
         let progress = self.progress();
         if progress.in_flight {
             drop(
-                self.has_landed
+                self.heartbeat_ended
                     .wait_timeout_while(progress, IN_FLIGHT, |progress| progress.in_flight),
             );
         }
     }
 }
 
-/// What is in a cell, for the model that explores its states (`model.rs`).
+/// The state of a shared lease, for the model that explores all states (`model.rs`).
 #[cfg(test)]
 #[cfg(not(feature = "loom"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -427,7 +426,7 @@ pub(super) struct Image {
 #[cfg(test)]
 #[cfg(not(feature = "loom"))]
 impl Image {
-    /// Is there a loss to be thrown?
+    /// Returns whether there is a loss to be thrown.
     pub(super) fn is_due(&self) -> bool {
         self.notice == notice::DUE
     }
@@ -557,50 +556,53 @@ mod tests {
                 }
                 assert_eq!(lease.status(9_999).as_str(), word, "{reason:?}");
             }
-            assert!(!lease.set_out(1_002), "{reason:?}");
+            assert!(!lease.heartbeat_starts(1_002), "{reason:?}");
         }
     }
 
     #[test]
-    fn a_loss_is_told_once_and_never_after_a_release() {
+    fn a_loss_is_signalled_once_and_never_after_a_release() {
         let signal = Arc::new(InterruptSignal::new());
-        let told = || signal.take();
+        let signalled = || signal.take();
         let on_loss = || Some(Arc::clone(&signal));
         let due = |lease: &SharedLease| lease.state.notice.load(Ordering::Relaxed) == notice::DUE;
         let lost = lease(on_loss());
         lost.status(4_000);
         lost.status(4_001);
-        assert_eq!((told(), due(&lost)), (true, true));
+        assert_eq!((signalled(), due(&lost)), (true, true));
         assert_eq!(lost.take_loss(4_000).unwrap().kind, Kind::LeaseLost);
         assert!(lost.take_loss(4_000).is_none() && !due(&lost));
 
         let cancelled = lease(on_loss());
         cancelled.refused(EndReason::Cancelled);
-        assert_eq!((told(), cancelled.take_loss(1_001).unwrap().kind), (true, Kind::RunCancelled));
+        assert_eq!(
+            (signalled(), cancelled.take_loss(1_001).unwrap().kind),
+            (true, Kind::RunCancelled)
+        );
 
         for reason in [EndReason::Completed, EndReason::Failed, EndReason::Waiting] {
-            let settled = lease(on_loss());
-            settled.refused(reason);
-            assert_eq!((told(), due(&settled)), (false, false));
+            let ended = lease(on_loss());
+            ended.refused(reason);
+            assert_eq!((signalled(), due(&ended)), (false, false));
         }
 
         let released = lease(on_loss());
         released.disarm_and_release();
         released.status(9_999);
         assert_eq!(
-            (told(), due(&released), released.status(9_999)),
+            (signalled(), due(&released), released.status(9_999)),
             (false, false, LeaseStatus::Ended(EndReason::Released))
         );
 
         let released_when_lost = lease(on_loss());
         released_when_lost.refused(EndReason::Taken);
         released_when_lost.disarm_and_release();
-        assert_eq!((told(), released_when_lost.take_loss(1_001).is_none()), (true, true));
+        assert_eq!((signalled(), released_when_lost.take_loss(1_001).is_none()), (true, true));
         assert_eq!(released_when_lost.status(1_001), LeaseStatus::Ended(EndReason::Taken));
 
         let polled = lease(None);
         polled.refused(EndReason::Taken);
-        assert_eq!((told(), due(&polled)), (false, false));
+        assert_eq!((signalled(), due(&polled)), (false, false));
     }
 
     #[test]
@@ -636,16 +638,16 @@ mod tests {
     #[test]
     fn release_waits_for_a_heartbeat_in_bounded_time() {
         let lease = Arc::new(lease(None));
-        assert!(lease.set_out(1_001));
+        assert!(lease.heartbeat_starts(1_001));
         let thread = std::thread::spawn({
             let lease = Arc::clone(&lease);
-            move || lease.land()
+            move || lease.heartbeat_ends()
         });
         lease.disarm_and_release();
-        lease.wait_for_landing();
+        lease.wait_for_heartbeat();
         thread.join().unwrap();
-        assert!(!lease.progress().in_flight && !lease.set_out(1_002));
+        assert!(!lease.progress().in_flight && !lease.heartbeat_starts(1_002));
         lease.progress().in_flight = true;
-        lease.wait_for_landing();
+        lease.wait_for_heartbeat();
     }
 }

@@ -104,8 +104,8 @@ impl EndReason {
         }
     }
 
-    /// Returns whether the holder has to be interrupted. A loss and a cancellation are news to it;
-    /// what it did itself is not.
+    /// Returns whether the holder has to be interrupted: for a loss and a cancellation, which it
+    /// does not cause itself.
     pub(super) const fn is_loss(self) -> bool {
         matches!(
             self,

@@ -14,7 +14,7 @@ pub(super) use std::thread::yield_now;
 #[cfg(all(test, feature = "loom"))]
 pub(super) use self::checked::*;
 
-// Each type has every operation; some of them nobody calls.
+// Each type has every operation, also where it is not called.
 #[allow(dead_code, unreachable_pub)]
 #[cfg(all(test, feature = "loom"))]
 mod checked {
@@ -32,9 +32,9 @@ mod checked {
     pub(in crate::keeper) static STRONG: Plain<BTreeSet<String>> = Plain::new(BTreeSet::new());
 
     loom::lazy_static! {
-        /// Every operation touches it, and so depends on every other one: loom's search passes over
-        /// orders of operations that it takes for independent, also where a thread has read a
-        /// variable before it writes it. Relaxed, it orders nothing.
+        /// Every operation writes it, and so depends on every other one: loom's search skips orders
+        /// of operations that it considers independent, also where a thread has read a variable
+        /// before it writes it. Relaxed, it orders nothing.
         static ref TURN: loom::sync::atomic::AtomicBool = loom::sync::atomic::AtomicBool::new(false);
     }
 
@@ -152,7 +152,7 @@ mod checked {
         }
     }
 
-    /// Without time limits: the checker knows no time.
+    /// Without time limits: the checker has no clock.
     #[derive(Debug)]
     pub(in crate::keeper) struct Condvar(loom::sync::Condvar);
 

@@ -22,8 +22,8 @@ use crate::error::{Error, Result};
 use crate::process::clock::{self, SECOND};
 use crate::process::sessions::{Key, SharedSession};
 
-/// The longest sleep. Timers do not count suspend, the deadlines do: after it the thread looks at
-/// the clock again.
+/// The longest sleep. Timers do not count suspend, the deadlines do: after it the thread reads the
+/// clock again.
 pub(super) const LONGEST_SLEEP: u64 = SECOND;
 
 /// What the holders of leases and the thread share beside the leases.
@@ -96,7 +96,7 @@ impl HeartbeatThread {
     pub(super) fn run(&self, timer: Runtime) {
         let _finish = Finish(self);
         self.control.thread_started();
-        // A panic is a defect here: the leases expire, and every read says so.
+        // A panic is a defect of this crate: the leases expire, and every read returns that.
         let _ = catch_unwind(AssertUnwindSafe(|| self.send_heartbeats(&timer)));
         let _ = catch_unwind(AssertUnwindSafe(move || drop(timer)));
     }
@@ -117,7 +117,7 @@ impl HeartbeatThread {
         own.close_all();
     }
 
-    /// Takes in new leases and lets go of those that ended. Returns false when no lease is left.
+    /// Adds new leases and removes those that have ended. Returns false when no lease is left.
     fn collect(&self, leases: &mut Vec<ManagedLease>) -> bool {
         let now = clock::now();
         leases.retain(|lease| !lease.shared.is_final(now));
@@ -137,7 +137,7 @@ impl HeartbeatThread {
     }
 }
 
-/// Reports the end of the thread, however that comes.
+/// Reports the end of the thread, also after a panic.
 struct Finish<'a>(&'a HeartbeatThread);
 
 impl Drop for Finish<'_> {
@@ -157,18 +157,18 @@ enum Work {
 /// which something has to be done.
 fn next(leases: &[ManagedLease], now: u64) -> Work {
     let mut longest: Option<(u64, usize)> = None;
-    let mut wake = now.saturating_add(LONGEST_SLEEP);
+    let mut until = now.saturating_add(LONGEST_SLEEP);
     for (index, lease) in leases.iter().enumerate() {
-        wake = wake.min(lease.shared.deadline());
+        until = until.min(lease.shared.deadline());
         match lease.next(now) {
             Next::Heartbeat if longest.is_none_or(|(due, _)| lease.schedule.due() < due) => {
                 longest = Some((lease.schedule.due(), index));
             }
             Next::Heartbeat | Next::Pause(_) => {}
-            Next::Wait(time) => wake = wake.min(time),
+            Next::Wait(time) => until = until.min(time),
         }
     }
-    longest.map_or(Work::WaitUntil(wake), |(_, index)| Work::Heartbeat(index))
+    longest.map_or(Work::WaitUntil(until), |(_, index)| Work::Heartbeat(index))
 }
 
 impl ManagedLease {
@@ -204,9 +204,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_never_sleeps_for_long() {
-        // Timers stand still while the machine is suspended: what is far off by its timer may be
-        // near.
+    fn the_thread_sleeps_for_a_second_at_most() {
+        // Timers stop while the machine is suspended: a deadline may pass before its timer fires.
         let now = 5 * SECOND;
         let leases = [lease(now, 3_000), lease(now, 900)];
         assert!(

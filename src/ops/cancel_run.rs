@@ -1,11 +1,11 @@
-//! Cancel: a person ends a run.
+//! Cancel: a user ends a run.
 //!
 //! Guard: the run's uuid byte by byte, and not terminal. Effect: `cancelled`, reason `cancelled`,
 //! no `error_class`, totals and cost kept, both payloads empty, no owner, no lease, `finished_at`,
 //! `tstamp`. At most one row is changed.
 
 use super::confirm::GuardedWrite;
-use super::sql::{Context, NOT_TERMINAL, SETTLE_COLUMNS, Sql, settle, sql, uuid_is, with_columns};
+use super::sql::{Context, END_COLUMNS, NOT_TERMINAL, Sql, end, sql, uuid_is, with_columns};
 use crate::db::Session;
 use crate::domain::status::Status;
 use crate::error::Result;
@@ -24,7 +24,7 @@ pub async fn cancel_run(session: &mut Session, context: Context<'_>, uuid: &str)
     let write = sql!(
         "UPDATE {} SET {} WHERE {} AND {} ORDER BY uid LIMIT 1",
         context.table(),
-        settle(Status::Cancelled, reason, error_class, context.bound_now()),
+        end(Status::Cancelled, reason, error_class, context.bound_now()),
         uuid_is(uuid),
         NOT_TERMINAL
     );
@@ -35,7 +35,7 @@ pub async fn cancel_run(session: &mut Session, context: Context<'_>, uuid: &str)
         uuid_is(uuid),
         NOT_TERMINAL
     );
-    with_columns(session, context, &[SETTLE_COLUMNS, &["uuid"]], async |session| {
+    with_columns(session, context, &[END_COLUMNS, &["uuid"]], async |session| {
         Ok(GuardedWrite::new(write, read_back).execute(session).await?.is_done())
     })
     .await

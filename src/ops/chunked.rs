@@ -11,12 +11,12 @@ use crate::error::{Error, Kind, Result, code};
 
 /// Maximum number of candidates examined, as a multiple of `limit`.
 const EXAMINED_PER_LIMIT: u64 = 10;
-/// For how long further candidates are listed; the rest is for the next call.
+/// For how long further candidates are listed; the next call continues.
 const LISTING_TIME: Duration = Duration::from_secs(10);
 /// Maximum number of candidates per listing.
 const LISTING: u64 = 10_000;
-/// For how long a call goes on after its first obstacle. On servers that cannot pass over locked
-/// rows it counts from the start.
+/// For how long a call continues after its first obstacle. On servers that cannot skip locked rows
+/// it counts from the start.
 const OBSTACLE_TIME: Duration = Duration::from_secs(20);
 /// Maximum number of runs per chunk on servers that can only wait for a locked row: each halving
 /// costs a second there.
@@ -69,7 +69,7 @@ pub(super) trait ChunkWork {
         state: &mut CallState,
     ) -> Result<(), ChunkFailed>;
 
-    /// Leaves out the one candidate that keeps failing.
+    /// Skips the one candidate that keeps failing.
     fn skip(&mut self, candidate: Self::Candidate, obstacle: Obstacle);
 }
 
@@ -84,7 +84,7 @@ pub(super) struct ChunkFailed {
 /// What keeps a chunk from being handled, and a smaller chunk may get around.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Obstacle {
-    /// Another transaction holds the lock of a row, or is in the way again and again.
+    /// Another transaction holds the lock of a row, or conflicts again and again.
     Contended,
     /// A statement ran into its own time limit.
     TimedOut,
@@ -121,14 +121,13 @@ impl CallState {
         }
     }
 
-    /// Returns whether the call has spent its time on obstacles and waits. The rest is for the next
-    /// call.
+    /// Returns whether the call has spent its time on obstacles and waits. The next call continues.
     pub(super) fn is_out_of_time(&self) -> bool {
         self.since.is_some_and(|since| since.elapsed() > OBSTACLE_TIME)
     }
 }
 
-/// The lock waits of a connection, shortened on servers that cannot pass over locked rows.
+/// The lock waits of a connection, shortened on servers that cannot skip locked rows.
 pub(super) struct LockWaits {
     /// The number of the connection whose lock waits are shortened, or 0.
     connection: u64,
@@ -201,7 +200,7 @@ pub(super) async fn handle<W: ChunkWork>(
 ///
 /// The failure, where a smaller chunk does not help: an error that is not transient, locks of the
 /// message table, or of the whole run table. A wait for the table answers with the same number as
-/// one for a row (rule 30); a second look tells them apart.
+/// one for a row (rule 30); a locking read of no row distinguishes them.
 async fn obstacle(
     session: &mut Session,
     context: Context<'_>,
@@ -229,12 +228,12 @@ async fn table_is_locked(session: &mut Session, context: Context<'_>) -> bool {
         Ok(Locking::NoWait) => " NOWAIT",
         _ => "",
     };
-    let look = sql!(
+    let read = sql!(
         "SELECT uid FROM {} FORCE INDEX (PRIMARY) WHERE uid = 0 FOR UPDATE{}",
         context.table(),
         nowait
     );
-    let outcome = look.query(session).await;
+    let outcome = read.query(session).await;
     outcome.is_err_and(|error| error.waited() || error.statement_timed_out())
 }
 
@@ -261,8 +260,7 @@ fn of_table(context: Context<'_>, error: Error) -> Error {
 struct Chunks<T>(Vec<Vec<T>>);
 
 impl<T: Clone> Chunks<T> {
-    /// Chunks of `most` candidates at most, and fewer where the server cannot pass over locked
-    /// rows.
+    /// Chunks of `most` candidates at most, and fewer where the server cannot skip locked rows.
     fn new(candidates: &[T], server: &ServerCapabilities, most: usize) -> Self {
         let most = if server.locking == Locking::Wait {
             most.min(CHUNK_WHERE_LOCKS_ARE_WAITED_FOR)
@@ -313,8 +311,8 @@ mod tests {
         assert_eq!(chunks.next().unwrap(), [0, 1]);
         let second = chunks.next().unwrap();
         assert_eq!((second.as_slice(), chunks.halve(second.clone())), (&[2, 3][..], None));
-        let blamed = chunks.next().unwrap();
-        assert_eq!(chunks.halve(blamed), Some(2));
+        let single = chunks.next().unwrap();
+        assert_eq!(chunks.halve(single), Some(2));
         assert_eq!(
             (chunks.next().unwrap(), chunks.next().unwrap(), chunks.next()),
             (vec![3], vec![4, 5, 6], None)

@@ -24,20 +24,20 @@ use crate::db::{ATTEMPTS, Reply, Session, idempotent, pause};
 use crate::domain::holder::Holder;
 use crate::error::{Error, Fate, Kind, Result, code};
 
-/// A write that is not idempotent.
+/// A write that is not idempotent, in one attempt or several.
 pub(super) trait Write {
-    /// What the operation answers.
+    /// What the operation returns.
     type Answer;
 
-    /// Returns whether the attempt locks rows with a clause that the server may not know.
+    /// Whether the attempt locks rows with a clause that the server may not support.
     const SKIPS_LOCKED: bool = false;
 
     /// Attempts the write, from its first statement to its commit. Sets `sent` from when on an
     /// error leaves open whether the write took effect.
     async fn attempt(&mut self, session: &mut Session, sent: &mut bool) -> Result<Self::Answer>;
 
-    /// Reads back, by a locking read, whether the write of the last attempt stands. `None`: it does
-    /// not, and may be attempted again.
+    /// Reads back, by a locking read, whether the write of the last attempt took effect. `None`: it
+    /// did not, and may be attempted again.
     async fn read_back(&mut self, session: &mut Session) -> Result<Option<Self::Answer>>;
 }
 
@@ -70,7 +70,7 @@ pub(super) async fn write<W: Write>(
             Err(error) => error,
         };
         session.rollback().await;
-        // A transient error says that the server has rolled back, also where it answers a commit.
+        // A transient error means that the server has rolled back, also in reply to a commit.
         if sent && !error.is_transient() && !error.refuses_writes() {
             match write.read_back(session).await {
                 Ok(Some(answer)) => return Ok(answer),
@@ -82,7 +82,7 @@ pub(super) async fn write<W: Write>(
                 }
             }
         } else if W::SKIPS_LOCKED && error.code == code::PARSE && session.degrade_locking() {
-            // The server, or a proxy, does not know how to pass over locked rows.
+            // The server, or a proxy, does not support this way to skip locked rows.
         } else if !budget.allows_before_commit(&error, &mut attempts).await {
             return Err(Failed { error, unknown: false });
         }
@@ -140,7 +140,7 @@ impl RetryBudget {
     }
 }
 
-/// What became of a guarded write.
+/// The outcome of a guarded write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// The guard matched and the row was written.
@@ -183,26 +183,26 @@ impl GuardedWrite {
         Ok(write(session, &mut RetryBudget::of_a_statement(), &mut self).await?)
     }
 
-    async fn look(&self, session: &mut Session) -> Result<Look> {
+    async fn row(&self, session: &mut Session) -> Result<Row> {
         session.await_the_cluster().await?;
         let rows = self.read_back.query(session).await?;
         let Some(mut row) = rows.into_iter().next() else {
-            return Ok(Look::Neither);
+            return Ok(Row::Neither);
         };
         Ok(if flag(&mut row, 0)? {
-            Look::Effect
+            Row::ShowsEffect
         } else if flag(&mut row, 1)? {
-            Look::GuardMatches
+            Row::MatchesGuard
         } else {
-            Look::Neither
+            Row::Neither
         })
     }
 }
 
-/// What a row shows when it is read back.
-enum Look {
-    Effect,
-    GuardMatches,
+/// A row that was read back under its lock.
+enum Row {
+    ShowsEffect,
+    MatchesGuard,
     Neither,
 }
 
@@ -219,33 +219,33 @@ impl Write for GuardedWrite {
         };
         match reply.matched {
             Some(matched) if matched > 0 => Ok(Outcome::Done),
-            // The guard matched when the row was read back: it was moved since, by the lost write
-            // after all or by another one.
-            Some(_) if self.lost => match self.look(session).await? {
-                Look::Effect => Ok(Outcome::Confirmed),
-                Look::GuardMatches | Look::Neither => Ok(Outcome::NotMatched),
+            // The guard matched when the row was read back: it has changed since, by the lost write
+            // or by another one.
+            Some(_) if self.lost => match self.row(session).await? {
+                Row::ShowsEffect => Ok(Outcome::Confirmed),
+                Row::MatchesGuard | Row::Neither => Ok(Outcome::NotMatched),
             },
             Some(_) => Ok(Outcome::NotMatched),
-            None => match self.look(session).await? {
-                Look::Effect if self.lost => Ok(Outcome::Confirmed),
-                Look::Effect => Ok(Outcome::Done),
-                Look::GuardMatches | Look::Neither => Ok(Outcome::NotMatched),
+            None => match self.row(session).await? {
+                Row::ShowsEffect if self.lost => Ok(Outcome::Confirmed),
+                Row::ShowsEffect => Ok(Outcome::Done),
+                Row::MatchesGuard | Row::Neither => Ok(Outcome::NotMatched),
             },
         }
     }
 
     async fn read_back(&mut self, session: &mut Session) -> Result<Option<Outcome>> {
         self.lost = true;
-        Ok(match self.look(session).await? {
-            Look::Effect => Some(Outcome::Confirmed),
-            Look::Neither => Some(Outcome::NotMatched),
-            Look::GuardMatches => None,
+        Ok(match self.row(session).await? {
+            Row::ShowsEffect => Some(Outcome::Confirmed),
+            Row::Neither => Some(Outcome::NotMatched),
+            Row::MatchesGuard => None,
         })
     }
 }
 
 /// Requeues a run under a guard, and confirms a lost reply by the counter: it shows one requeue
-/// more. Returns false where the guard does not match, or the counter is at its end.
+/// more. Returns false where the guard does not match, or the counter has its largest value.
 ///
 /// # Errors
 ///
@@ -288,8 +288,8 @@ pub(super) async fn requeue(
     Ok(GuardedWrite::new(write, read_back).execute(session).await?.is_done())
 }
 
-/// Returns whether the holder holds the run, by the reply to an idempotent write whose guard asks
-/// for that. Where the reply has no text, a locking read decides (rules 1 and 2).
+/// Returns whether the holder holds the run, by the reply to an idempotent write that has this as
+/// its guard. Where the reply has no text, a locking read decides (rules 1 and 2).
 pub(super) async fn is_held(
     session: &mut Session,
     context: Context<'_>,
@@ -311,8 +311,8 @@ pub(super) async fn is_held(
     }
 }
 
-/// Checks the write to a row that this transaction has locked and looked at: a reply that nothing
-/// matched contradicts it.
+/// Checks the reply to a write of a row that this transaction has locked and read: no matched row
+/// contradicts that read.
 ///
 /// # Errors
 ///
@@ -327,8 +327,9 @@ pub(super) fn matched(reply: Reply) -> Result<()> {
     }
 }
 
-/// Checks the write to `rows` rows that this transaction has locked and looked at. One that matched
-/// fewer contradicts that (the database's clock was set back) and is attempted again.
+/// Checks the reply to a write of `rows` rows that this transaction has locked and read. Another
+/// number of matched rows contradicts that read (the database's clock was set back); the chunk is
+/// attempted again.
 ///
 /// # Errors
 ///
@@ -336,7 +337,7 @@ pub(super) fn matched(reply: Reply) -> Result<()> {
 pub(super) fn all_matched(reply: Reply, rows: usize) -> Result<()> {
     match reply.matched {
         Some(matched) if matched != rows as u64 => Err(Error::overtaken(format!(
-            "{rows} runs were locked, but {matched} matched the write; the chunk was taken back"
+            "{rows} runs were locked, but {matched} matched the write; the chunk was rolled back"
         ))),
         _ => Ok(()),
     }
@@ -348,7 +349,7 @@ fn unknown(first: &Error, second: &Error) -> Error {
         kind: Kind::Connection,
         message: format!(
             "{}; whether the write took effect is unknown, since it could not be read back ({}). \
-             The row tells: see NrLlmRuntime::leaseState()",
+             Read the row with NrLlmRuntime::leaseState()",
             first.message, second.message
         ),
         ..first.clone()

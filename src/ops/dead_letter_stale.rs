@@ -1,11 +1,11 @@
 //! Dead-letter: a stale run ends as failed, with a reason, and is not tried again.
 //!
 //! Guard: the run's uid, and stale. Effect: `failed`, the reason, no `error_class`, both payloads
-//! empty, no owner, no lease, `finished_at`, `tstamp`. Fence, iterations, totals and cost stay as
-//! they were.
+//! empty, no owner, no lease, `finished_at`, `tstamp`. Write fence, iterations, totals and cost stay
+//! as they were.
 
 use super::confirm::GuardedWrite;
-use super::sql::{Context, SETTLE_COLUMNS, Sql, bind, settle, sql, stale, update, with_columns};
+use super::sql::{Context, END_COLUMNS, Sql, bind, end, sql, stale, update, with_columns};
 use crate::db::Session;
 use crate::domain::status::Status;
 use crate::error::Result;
@@ -26,7 +26,7 @@ pub async fn dead_letter_stale(
         .check_storable(context.table(), "termination_reason", "terminationReason", reason)
         .await?;
     let guard = || stale(context.bound(now));
-    let failed = settle(Status::Failed, bind(reason), Sql::from("''"), context.bound_now());
+    let failed = end(Status::Failed, bind(reason), Sql::from("''"), context.bound_now());
     let read_back = sql!(
         "SELECT status = 'failed' AND termination_reason = {}, {} FROM {} WHERE uid = {} FOR \
          UPDATE",
@@ -36,7 +36,7 @@ pub async fn dead_letter_stale(
         bind(run_uid)
     );
     let write = update(context, failed, sql!("uid = {} AND {}", bind(run_uid), guard()));
-    with_columns(session, context, &[SETTLE_COLUMNS], async |session| {
+    with_columns(session, context, &[END_COLUMNS], async |session| {
         Ok(GuardedWrite::new(write, read_back).execute(session).await?.is_done())
     })
     .await

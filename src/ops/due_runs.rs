@@ -1,6 +1,6 @@
 //! Due runs: queued runs whose backoff is over, for a worker without a message bus.
 //!
-//! A plain read: it takes nothing and locks nothing, the claim decides.
+//! A plain read, which claims and locks nothing: the claim decides.
 
 use super::sql::{
     Context, DUE_COLUMNS, due, queued_seconds, queued_since, queued_with_request, sql,

@@ -1,10 +1,10 @@
-//! Hand back: a worker that must stop (a deploy) gives its run back without spending the budget
-//! (rule 37).
+//! Hand back: a worker that must stop (a deploy) gives its run back without spending the retry
+//! budget (rule 37).
 //!
-//! Guard: the run's uid, `running`, the owner byte by byte; the fence does not forbid another
+//! Guard: the run's uid, `running`, the owner byte by byte; the write fence does not forbid another
 //! attempt, and a request is stored. Effect: as a requeue, with `requeue_count` unchanged, and due
-//! at once: `queued`, no owner, no lease, no fence, `tstamp`, and `queued_at` where that column
-//! exists. The wake-up is available at once.
+//! at once: `queued`, no owner, no lease, no write fence, `tstamp`, and `queued_at` where that
+//! column exists. The wake-up is available at once.
 //!
 //! A run that was requeued before has a backoff, which counts from `queued_at`: it was over when
 //! this worker claimed the run. Therefore `queued_at` is written as much earlier as the backoff is
@@ -26,13 +26,13 @@ use crate::db::schema::TableSchema;
 use crate::db::{Session, idempotent};
 use crate::domain::holder::Holder;
 use crate::domain::status::{Status, effect_forbids_retry};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
-/// Hands the holder's run back to the queue. Returns false where the lease is lost, the fence
+/// Hands the holder's run back to the queue. Returns false where the lease is lost, the write fence
 /// forbids another attempt, or no request is stored; nothing was written then.
 ///
-/// A lost reply is confirmed by the row: the hand-back stands if the holder does not hold the run
-/// any more, the counter is unchanged and the run has not ended.
+/// A lost reply is confirmed by the row: the hand-back took effect if the holder does not hold the
+/// run any more, the counter is unchanged and the run has not ended.
 ///
 /// # Errors
 ///
@@ -79,7 +79,7 @@ impl Write for HandBack<'_> {
             return Ok(false);
         };
         let planned = self.planned.insert(planned);
-        // The backoff that the row shows, see above: it is over.
+        // The backoff that the row shows, which has elapsed (see above).
         let backoff_ms = match planned.requeue_count {
             0 => 0,
             count => self.context.options.backoff.delay_ms(planned.uuid.as_bytes(), count),
@@ -120,7 +120,7 @@ impl Write for HandBack<'_> {
             return Ok(None);
         }
         // Any other way back to the queue counts a requeue. A run that has ended since may have
-        // been ended in this holder's hands.
+        // ended while this holder still held it.
         let ended = status.is_some_and(Status::is_terminal);
         Ok(Some(count == planned.requeue_count && !ended))
     }
@@ -159,14 +159,7 @@ impl HandBack<'_> {
         }
         let uuid = text(&mut row, 3)?;
         if self.wake_up.is_some() && !fits(&uuid) {
-            return Err(Error::configuration(format!(
-                "wakeUp: run {} has the uuid '{}', which cannot take the placeholder's place (36 \
-                 ASCII characters without quotation \
-                 marks and backslashes); nothing was written. Hand it back without wakeUp, and \
-                 notify a worker yourself",
-                self.holder.run_uid,
-                uuid.escape_debug()
-            )));
+            return Err(outbox::unfit_uuid(self.holder.run_uid, &uuid, "Hand it back"));
         }
         Ok(Some(Planned { requeue_count, uuid }))
     }

@@ -16,9 +16,9 @@ use crate::domain::status::Status;
 use crate::domain::validate::MAX_U32;
 use crate::error::{Error, Result};
 
-/// What became of a heartbeat.
+/// The outcome of a heartbeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Beat {
+pub enum HeartbeatResult {
     /// The lease was renewed.
     Renewed,
     /// The owner does not hold the run; never [`LeaseState::Held`].
@@ -27,14 +27,13 @@ pub enum Beat {
     Withheld,
 }
 
-/// Where a heartbeat puts the end of the lease.
+/// The expiry that a heartbeat writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// At the new end, also where that is earlier: the first heartbeat takes over from a longer
-    /// lease.
+    /// The new expiry, also where that is earlier: the first heartbeat replaces a longer lease.
     Exact,
-    /// Not earlier than it stands: a heartbeat that was delayed on a discarded connection may
-    /// arrive after a later one, and the row's end would move back behind the holder's deadline.
+    /// Never earlier than the row's: a heartbeat that was delayed on a discarded connection may
+    /// arrive after a later one, and would move the row's expiry back before the holder's deadline.
     /// But at most a lease and the time limits ahead, so that the next heartbeat repairs what a
     /// wrong reading of the clock wrote (rule 32).
     NeverEarlier,
@@ -43,21 +42,21 @@ pub enum End {
 /// Renews a lease for `lease_seconds` from now, if the holder still holds it.
 ///
 /// `sending` is called right before each sending (two, where the connection turns out to be lost):
-/// the deadline counts from there (rule 17). The row's end is computed after it, so it is never
-/// earlier than the deadline. Where nothing matched, a locking read finds the reason: a plain read
+/// the deadline counts from there (rule 17). The row's expiry is computed after it, so it is never
+/// earlier than the deadline. Where no row matched, a locking read finds the reason: a plain read
 /// never decides about the owner (rule 2).
 ///
 /// # Errors
 ///
-/// A connection or query error, which says nothing about who holds the lease.
-pub async fn beat(
+/// A connection or query error, after which the ownership is unknown.
+pub async fn send_heartbeat(
     session: &mut Session,
     options: &Options,
     holder: Holder<'_>,
     lease_seconds: i64,
     end: End,
     mut sending: impl FnMut() -> bool,
-) -> Result<Beat> {
+) -> Result<HeartbeatResult> {
     let heartbeat = async |session: &mut Session| {
         // Twice: a run may be requeued and claimed again by the same owner between the write and
         // the read.
@@ -65,7 +64,7 @@ pub async fn beat(
             session.check_storable(&options.table, "claimed_by", "claimedBy", holder.owner).await?;
             session.connect().await?;
             if !sending() {
-                return Ok(Beat::Withheld);
+                return Ok(HeartbeatResult::Withheld);
             }
             let context = Context::now(options);
             let expires = context.time.saturating_add(lease_seconds).min(MAX_U32);
@@ -85,15 +84,15 @@ pub async fn beat(
             let write = update_held(context, renewal(expires, context.bound_now()), holder);
             let reply = write.execute(session).await?;
             if is_held(session, context, holder, reply).await? {
-                return Ok(Beat::Renewed);
+                return Ok(HeartbeatResult::Renewed);
             }
             match state(session, context, holder).await? {
                 LeaseState::Held => {}
-                state => return Ok(Beat::NotOwner(state)),
+                state => return Ok(HeartbeatResult::NotOwner(state)),
             }
         }
         Err(Error::connection(format!(
-            "run {} was given away and taken again in the middle of a heartbeat",
+            "run {} was requeued and claimed again during a heartbeat",
             holder.run_uid
         )))
     };

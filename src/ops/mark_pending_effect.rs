@@ -1,5 +1,5 @@
-//! Write fence: before a tool is executed, its effect is written to the row; after it, the fence is
-//! cleared. A reaper then knows what a dead worker was in the middle of.
+//! Write fence: before a tool is executed, its effect is written to the row; after it, the write
+//! fence is cleared. If the worker dies meanwhile, the reaper reads the effect from the row.
 //!
 //! Guard: the run's uid, `running`, and the owner byte by byte. Effect: `pending_effect`,
 //! `lease_expires`, `tstamp`.
@@ -12,9 +12,9 @@ use crate::db::{Session, idempotent, params};
 use crate::domain::holder::Holder;
 use crate::error::Result;
 
-/// Marks the effect of the tool that is executed next (the empty effect clears the fence), and
-/// renews the lease until `lease_expires` (unix seconds). Returns false where the lease is lost:
-/// the tool must not be executed then.
+/// Marks the effect of the tool that is executed next (the empty effect clears the write fence),
+/// and renews the lease until `lease_expires` (unix seconds). Returns false where the lease is
+/// lost: the tool must not be executed then.
 ///
 /// # Errors
 ///
@@ -30,7 +30,7 @@ pub async fn mark_pending_effect(
     let marking = async |session: &mut Session| {
         session.check_storable(context.table(), "claimed_by", "claimedBy", holder.owner).await?;
         session.check_storable(context.table(), "pending_effect", "effect", effect).await?;
-        let query = cached(session, "fence", context, || statement(context)).await?;
+        let query = cached(session, "mark_pending_effect", context, || statement(context)).await?;
         let params = || {
             params![
                 effect,

@@ -37,7 +37,7 @@ pub(super) async fn check(
     let name = wake_up.table.quoted();
     let schema = session.table(&wake_up.table).await.map_err(|error| match error.code {
         code::NO_SUCH_TABLE | code::BAD_TABLE | code::BAD_DB => Error::configuration(format!(
-            "wakeUp['table']: there is no table {name}; it has to be the doctrine transport's \
+            "wakeUp['table']: the table {name} does not exist; it has to be the doctrine transport's \
              table, in the run's own database"
         ))
         .with_code(error.code),
@@ -68,7 +68,7 @@ pub(super) async fn check(
     for (table, placed) in [(name, &messages), (context.table().quoted(), &runs)] {
         if !placed.transactional {
             return Err(Error::configuration(format!(
-                "wakeUp: {table} is {}, which knows no transactions: a message cannot be written \
+                "wakeUp: {table} is {}, which has no transactions: a message cannot be written \
                  together with a requeue. Convert it to InnoDB, or call without wakeUp and notify \
                  the workers yourself",
                 placed.kind
@@ -177,6 +177,17 @@ pub(super) async fn insert(
     }
 }
 
+/// Returns the error for a run whose uuid does not fit into the message; `action` is what the
+/// caller may do without a wake-up.
+pub(super) fn unfit_uuid(run_uid: u64, uuid: &str, action: &str) -> Error {
+    Error::configuration(format!(
+        "wakeUp: run {run_uid} has the uuid '{}', which cannot take the placeholder's place (36 \
+         ASCII characters without quotation marks and backslashes); nothing was written. {action} \
+         without wakeUp, and notify a worker yourself",
+        uuid.escape_debug()
+    ))
+}
+
 /// The template with the run's uuid in the placeholder's place.
 fn for_run(wake_up: &WakeUp, template: &str) -> Sql {
     sql!("REPLACE({}, {}, {})", bind(template), bind(wake_up.placeholder.as_str()), UUID)
@@ -204,12 +215,12 @@ pub(super) fn has_fitting_uuid() -> Sql {
     sql!("{} REGEXP {}", UUID, bind(r"^[ !#-\[\]-~]{36}$"))
 }
 
-/// Returns the uuids of those runs for which a message of this write stands in the table; none
-/// where nothing was written.
+/// Returns the uuids of those runs for which a message of this write is in the table; none where
+/// nothing was written.
 ///
-/// A message that is missing may have been taken by a consumer. One that stands may be another
+/// A message that is missing may have been taken by a consumer. One that is there may be another
 /// reaper's, which writes the same text; it notifies a worker of the run either way.
-pub(super) async fn standing<'a>(
+pub(super) async fn remaining<'a>(
     session: &mut Session,
     wake_up: Option<&WakeUp>,
     written: Option<Written>,
@@ -221,8 +232,8 @@ pub(super) async fn standing<'a>(
     let body = |uuid| wake_up.body.replace(&wake_up.placeholder, uuid);
     let mut bodies: HashMap<String, &str> =
         uuids.into_iter().map(|uuid| (body(uuid), uuid)).collect();
-    // A statement's ids need not lie side by side: others write at the same time, and a cluster's
-    // nodes leave gaps.
+    // A statement's ids need not be adjacent: others write at the same time, and a cluster's nodes
+    // leave gaps.
     let most = written.count.saturating_mul(4).saturating_add(64);
     let read = sql!(
         "SELECT body FROM {} WHERE id >= {} ORDER BY id LIMIT {}",
@@ -230,9 +241,9 @@ pub(super) async fn standing<'a>(
         bind(written.first_id),
         number(most)
     );
-    let mut standing = HashSet::new();
+    let mut remaining = HashSet::new();
     for mut row in read.query(session).await? {
-        standing.extend(bodies.remove(&text(&mut row, 0)?).map(str::to_owned));
+        remaining.extend(bodies.remove(&text(&mut row, 0)?).map(str::to_owned));
     }
-    Ok(standing)
+    Ok(remaining)
 }

@@ -4,18 +4,18 @@
 //! byte; dead-letter the uid, not terminal, and the owner. The row is locked first, so the decision
 //! and the write see the same facts.
 //!
-//! A failure that asks for its own waiting time (rule 36) waits for the larger of it and the
-//! backoff. The wake-up says so, and so does the row where the column `queued_at` exists: it is
-//! written as much later as the failure waits beyond the backoff. Without that column the row
-//! cannot hold it: a worker that picks runs from the table honours the backoff alone then.
+//! Where a failure requests a waiting time (rule 36), the run waits for the larger of that and the
+//! backoff. The wake-up becomes available then. Where the column `queued_at` exists, it is written
+//! as much later as the run waits beyond the backoff. Without that column the row cannot express
+//! it: a worker that reads the table honours the backoff alone then.
 
 use std::sync::Arc;
 
 use super::confirm::{self, RetryBudget, Write};
 use super::outbox::{self, Available, Written};
 use super::sql::{
-    self, Context, HAS_REQUEST, NOT_TERMINAL, REQUEUE_COLUMNS, SETTLE_COLUMNS, bind, owned_by,
-    settle_without_totals, sql, update,
+    self, Context, END_COLUMNS, HAS_REQUEST, NOT_TERMINAL, REQUEUE_COLUMNS, bind,
+    end_without_totals, owned_by, sql, update,
 };
 use crate::config::requests::{WakeUp, fits};
 use crate::db::row::{bytes, count, flag, text};
@@ -27,7 +27,7 @@ use crate::domain::failure::Failure;
 use crate::domain::holder::Holder;
 use crate::domain::status::{Reason, Status};
 use crate::domain::validate::MAX_U32;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// What became of a failed run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,8 +56,8 @@ pub enum Recovery {
     LeaseLost,
 }
 
-/// Recovers a failed run that the caller holds: requeues it with backoff, or at the failure's own
-/// waiting time if that is longer; or dead-letters it.
+/// Recovers a failed run that the caller holds: requeues it with backoff, or with the waiting time
+/// that the failure requests if that is longer; or dead-letters it.
 ///
 /// # Errors
 ///
@@ -137,7 +137,7 @@ impl Write for Recover<'_> {
         session.begin_reading_back().await?;
         let rows = read.query(session).await?;
         let uuids = [planned.uuid.as_str()];
-        let messages = outbox::standing(session, self.wake_up, planned.written, uuids).await?;
+        let messages = outbox::remaining(session, self.wake_up, planned.written, uuids).await?;
         session.rollback().await;
         let Some(mut row) = rows.into_iter().next() else {
             return Ok(None);
@@ -147,12 +147,12 @@ impl Write for Recover<'_> {
         let stored_reason = text(&mut row, 2)?;
         let stored_class = text(&mut row, 3)?;
         Ok(match planned.recovery {
-            // The counter never goes back: below, it was not committed. A message alone is no
-            // proof, others write the same.
+            // The counter never goes back: a smaller one shows that nothing was committed. A
+            // message alone is no proof, since others write the same.
             Recovery::Requeued { requeue_count, delay_ms, .. } if count >= requeue_count => {
-                // Where no message stands, a consumer has taken it, or another transaction requeued
-                // the run in between. A run that is still queued is then reported as not woken up:
-                // a duplicate wake-up is harmless, a missing one is not.
+                // Where no message is left, a consumer has taken it, or another transaction
+                // requeued the run in between. A run that is still queued is then reported as not
+                // `wokenUp`: a duplicate wake-up is harmless, a missing one is not.
                 let woken_up = self.wake_up.is_some()
                     && (!messages.is_empty() || status != Some(Status::Queued));
                 Some(Recovery::Requeued { requeue_count, delay_ms, woken_up, confirmed: true })
@@ -175,7 +175,7 @@ impl Recover<'_> {
     async fn check(&self, session: &mut Session) -> Result<Arc<TableSchema>> {
         let schema = session.current_table(self.context.table()).await?;
         schema.require(REQUEUE_COLUMNS)?;
-        schema.require(SETTLE_COLUMNS)?;
+        schema.require(END_COLUMNS)?;
         schema.check_storable("claimed_by", "claimedBy", self.holder.owner)?;
         schema.require(&[
             "uuid",
@@ -260,21 +260,15 @@ impl Recover<'_> {
     ) -> Result<Planned> {
         let uid = self.holder.run_uid;
         if self.wake_up.is_some() && !fits(&locked.uuid) {
-            return Err(Error::configuration(format!(
-                "wakeUp: run {uid} has the uuid '{}', which cannot take the placeholder's place \
-                 (36 ASCII characters without quotation marks \
-                 and backslashes); nothing was written. Recover it without wakeUp, and wake a \
-                 worker yourself",
-                locked.uuid.escape_debug()
-            )));
+            return Err(outbox::unfit_uuid(uid, &locked.uuid, "Recover it"));
         }
         let requeue_count = locked.requeue_count.saturating_add(1);
         let backoff_ms =
             self.context.options.backoff.delay_ms(locked.uuid.as_bytes(), requeue_count);
         let retry_after = self.failure.classification.retry_after_seconds;
         let delay_ms = delay_after_failure_ms(backoff_ms, retry_after);
-        // What the failure waits beyond the backoff: the backoff counts from then, so that
-        // `dueRuns` and the sweep honour it too.
+        // What the run waits beyond the backoff: the backoff counts from then, so that `dueRuns`
+        // and the sweep honour it too.
         let later = i64::try_from((delay_ms - backoff_ms).div_ceil(1_000)).unwrap_or(0);
         let queued_at = self.context.bound(self.context.time.saturating_add(later).min(MAX_U32));
         let requeued = sql::requeue_since(schema, &self.context.bound_now(), &queued_at);
@@ -304,7 +298,7 @@ impl Recover<'_> {
         reason: Reason,
     ) -> Result<()> {
         let error_class = schema.storable("error_class", &self.failure.error_class);
-        let failed = settle_without_totals(
+        let failed = end_without_totals(
             bind(reason.as_str()),
             bind(error_class.as_str()),
             self.context.bound_now(),

@@ -1,4 +1,4 @@
-//! Renew: the holder of a lease moves its end.
+//! Renew: the holder of a lease moves its expiry.
 //!
 //! Guard: the run's uid, `running`, and the owner byte by byte. Effect: `lease_expires`, `tstamp`.
 
@@ -18,7 +18,7 @@ use crate::error::Result;
 ///
 /// # Errors
 ///
-/// A connection or query error, which says nothing about who holds the lease (rule 17).
+/// A connection or query error, after which the ownership is unknown (rule 17).
 pub async fn renew_lease(
     session: &mut Session,
     context: Context<'_>,
@@ -27,7 +27,7 @@ pub async fn renew_lease(
 ) -> Result<bool> {
     let renewal = async |session: &mut Session| {
         session.check_storable(context.table(), "claimed_by", "claimedBy", holder.owner).await?;
-        let query = cached(session, "renew", context, || statement(context)).await?;
+        let query = cached(session, "renew_lease", context, || statement(context)).await?;
         let params = || {
             params![
                 context.at(lease_expires),
@@ -45,7 +45,7 @@ pub async fn renew_lease(
     .await
 }
 
-/// The statement without its values: new end, now, uid, owner.
+/// The statement without its values: new expiry, now, uid, owner.
 fn statement(context: Context<'_>) -> Sql {
     let time = || Sql::from(context.placeholder());
     update(context, renewal(time(), time()), sql!("uid=? AND {}", HELD_BY))

@@ -1,9 +1,9 @@
 //! Requeue: the holder puts its run back on the queue, for another attempt by any worker.
 //!
 //! Guard: the run's uid, `running`, and the owner byte by byte; the counter below its end. Effect:
-//! `queued`, one requeue more, no owner, no lease, no fence, `tstamp`, and `queued_at` where that
-//! column exists. The payload is untouched. Neither budget nor fence is checked: the caller has
-//! decided.
+//! `queued`, one requeue more, no owner, no lease, no write fence, `tstamp`, and `queued_at` where
+//! that column exists. The payload is unchanged. Neither the retry budget nor the write fence is
+//! checked: the caller has decided.
 
 use super::confirm;
 use super::sql::{Context, held_by};

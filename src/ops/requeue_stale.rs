@@ -1,8 +1,9 @@
-//! Requeue a stale run: its worker is gone, another one may try it.
+//! Requeue a stale run, for an attempt by another worker.
 //!
 //! Guard: the run's uid, and stale; the counter below its end. Effect: `queued`, one requeue more,
-//! no owner, no lease, no fence, `tstamp`, and `queued_at` where that column exists. The payload is
-//! untouched. Neither budget nor fence is checked: the caller has decided.
+//! no owner, no lease, no write fence, `tstamp`, and `queued_at` where that column exists. The
+//! payload is unchanged. Neither the retry budget nor the write fence is checked: the caller has
+//! decided.
 
 use super::confirm;
 use super::sql::{Context, stale};

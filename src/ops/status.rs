@@ -1,4 +1,4 @@
-//! Status: what an operator wants to know about the run table, by plain reads.
+//! Status: the state of the run table for operators, by plain reads.
 
 use super::sql::{
     Context, HAS_REQUEST, Sql, due, last_touched, number, queued_since, sql, unix_time_ms,
@@ -6,6 +6,8 @@ use super::sql::{
 use crate::config::options::TableName;
 use crate::db::has_lease_key;
 use crate::db::row::{optional_signed, signed, text, unsigned};
+use crate::db::schema::TableSchema;
+use crate::db::server::ServerCapabilities;
 use crate::db::{Session, idempotent};
 use crate::domain::status::Status;
 use crate::error::Result;
@@ -29,8 +31,7 @@ pub struct StatusReport {
     pub oldest_lease: Option<i64>,
     /// How long the oldest queued run has been waiting, in seconds.
     pub oldest_queued_seconds: Option<i64>,
-    /// Queued runs that no wake-up is left for, since longer than [`STRANDED_AFTER_SECONDS`] after
-    /// they were due.
+    /// Queued runs that no worker has claimed within [`STRANDED_AFTER_SECONDS`] after they were due.
     pub stranded: u64,
     /// How far the database's clock is ahead of this machine's, in milliseconds.
     pub clock_skew_ms: i64,
@@ -106,7 +107,8 @@ impl BinlogReport {
     }
 }
 
-/// Reads the report. `now` judges leases and waits, `since` bounds the counts by creation time.
+/// Reads the report. Leases and waits are evaluated at `now`; `since` bounds the counts by creation
+/// time.
 ///
 /// # Errors
 ///
@@ -138,15 +140,32 @@ async fn read(
         "crdate",
     ])?;
     let mut report = StatusReport::default();
-    let table = context.table();
-    let now = context.literal(now.unwrap_or(context.time));
     let created = since.map(|since| sql!("crdate >= {}", context.literal(since)));
+    count_runs(session, context, created, &mut report).await?;
+    let now = context.literal(now.unwrap_or(context.time));
+    read_leases(session, context, &now, &mut report).await?;
+    read_waits(session, context, &schema, &now, &mut report).await?;
+    report.clock_skew_ms = clock_skew_ms(session).await?;
+    report.lease_key = has_lease_key(session, context.table()).await?;
+    let server = session.server().await?;
+    report.binlog = binlog(session, context.table(), &server).await?;
+    report.isolation = server.isolation;
+    report.server = server.version;
+    Ok(report)
+}
 
+/// Counts the runs that were created in time: by status, and the failed ones by reason.
+async fn count_runs(
+    session: &mut Session,
+    context: Context<'_>,
+    created: Option<Sql>,
+    report: &mut StatusReport,
+) -> Result<()> {
     let all = match &created {
         Some(created) => sql!(" WHERE {}", created),
         None => Sql::from(""),
     };
-    let by_status = sql!("SELECT status, COUNT(*) FROM {}{} GROUP BY status", table, all);
+    let by_status = sql!("SELECT status, COUNT(*) FROM {}{} GROUP BY status", context.table(), all);
     let counted = groups(session, &by_status).await?;
     for status in Status::ALL {
         let count =
@@ -162,55 +181,75 @@ async fn read(
     let by_reason = sql!(
         "SELECT termination_reason, COUNT(*) FROM {} WHERE {} AND termination_reason <> '' \
          GROUP BY termination_reason ORDER BY termination_reason",
-        table,
+        context.table(),
         failed
     );
     report.dead_letters = groups(session, &by_reason).await?;
+    Ok(())
+}
 
+/// Reads the leases of running runs.
+async fn read_leases(
+    session: &mut Session,
+    context: Context<'_>,
+    now: &Sql,
+    report: &mut StatusReport,
+) -> Result<()> {
     let leases = sql!(
         "SELECT COALESCE(SUM(lease_expires > 0 AND lease_expires < {}), 0), \
          COALESCE(SUM(lease_expires = 0), 0), \
          MIN(NULLIF(lease_expires, 0)) FROM {} WHERE status = 'running'",
-        &now,
-        table
+        now,
+        context.table()
     );
     if let Some(mut row) = leases.query(session).await?.into_iter().next() {
         report.expired_leases = unsigned(&mut row, 0)?;
         report.unleased_running = unsigned(&mut row, 1)?;
         report.oldest_lease = optional_signed(&mut row, 2)?;
     }
+    Ok(())
+}
 
-    let touched = last_touched(&schema);
+/// Reads how long queued runs have been waiting.
+async fn read_waits(
+    session: &mut Session,
+    context: Context<'_>,
+    schema: &TableSchema,
+    now: &Sql,
+    report: &mut StatusReport,
+) -> Result<()> {
+    let touched = last_touched(schema);
     let due = if schema.has("requeue_count") { due(&context, touched) } else { Sql::from(touched) };
     let waits = sql!(
         "SELECT MAX(CAST({} AS SIGNED) - CAST({} AS SIGNED)), \
          COALESCE(SUM({} AND {} + {} < {}), 0) FROM {} WHERE status = 'queued'",
-        &now,
-        queued_since(&schema),
+        now,
+        queued_since(schema),
         HAS_REQUEST,
         due,
         number(STRANDED_AFTER_SECONDS),
-        &now,
-        table
+        now,
+        context.table()
     );
     if let Some(mut row) = waits.query(session).await?.into_iter().next() {
         report.oldest_queued_seconds = optional_signed(&mut row, 0)?.map(|seconds| seconds.max(0));
         report.stranded = unsigned(&mut row, 1)?;
     }
+    Ok(())
+}
 
+/// Returns how far the database's clock is ahead of this machine's, read halfway through the round
+/// trip.
+async fn clock_skew_ms(session: &mut Session) -> Result<i64> {
     let database_time = Sql::from("SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)");
     let before = unix_time_ms();
-    if let Some(mut row) = database_time.query(session).await?.into_iter().next() {
-        let after = unix_time_ms();
-        report.clock_skew_ms = signed(&mut row, 0)? - (before + (after - before) / 2);
+    match database_time.query(session).await?.into_iter().next() {
+        Some(mut row) => {
+            let after = unix_time_ms();
+            Ok(signed(&mut row, 0)? - (before + (after - before) / 2))
+        }
+        None => Ok(0),
     }
-    report.lease_key = has_lease_key(session, context.table()).await?;
-    let server = session.server().await?;
-    report.binlog =
-        binlog(session, table, &server.isolation, server.mariadb, server.cluster).await?;
-    report.isolation = server.isolation;
-    report.server = server.version;
-    Ok(report)
 }
 
 /// Maximum number of running runs whose payload is measured: reading a length reads the payload.
@@ -219,9 +258,7 @@ const SAMPLE: u64 = 50;
 async fn binlog(
     session: &mut Session,
     table: &TableName,
-    isolation: &str,
-    mariadb: bool,
-    cluster: bool,
+    server: &ServerCapabilities,
 ) -> Result<BinlogReport> {
     let variables = Sql::from(
         "SELECT CAST(@@log_bin AS SIGNED), CONVERT(@@binlog_format USING utf8mb4), \
@@ -230,12 +267,12 @@ async fn binlog(
     let Some(mut row) = variables.query(session).await?.into_iter().next() else {
         return Ok(BinlogReport::default());
     };
-    if signed(&mut row, 0)? == 0 && !cluster {
+    if signed(&mut row, 0)? == 0 && !server.cluster {
         return Ok(BinlogReport::default());
     }
     let (format, image) = (text(&mut row, 1)?, text(&mut row, 2)?);
     // The nodes of a cluster always send each other rows.
-    let format = if cluster { "ROW" } else { format.as_str() };
+    let format = if server.cluster { "ROW" } else { format.as_str() };
     let payload = sql!(
         "SELECT CAST(COALESCE(AVG(payload), 0) AS UNSIGNED) FROM (SELECT \
          OCTET_LENGTH(queued_request) AS payload FROM {} WHERE status = 'running' LIMIT {}) AS sample",
@@ -246,7 +283,7 @@ async fn binlog(
         Some(mut row) => unsigned(&mut row, 0)?,
         None => 0,
     };
-    Ok(BinlogReport::estimate(format, &image, isolation, mariadb, payload))
+    Ok(BinlogReport::estimate(format, &image, &server.isolation, server.mariadb, payload))
 }
 
 /// Reads pairs of a name and a count.

@@ -1,5 +1,4 @@
-//! Sweep: queued runs that no wake-up is left for, since it was lost in a crash, a deploy or on a
-//! full disk (rule 13).
+//! Sweep: queued runs whose wake-up was lost in a crash, in a deploy or on a full disk (rule 13).
 //!
 //! Candidates are listed by a plain, bounded read over (status, crdate) outside any transaction.
 //! Then, in chunks, they are locked by primary key (rows that another sweep or a claim holds are
@@ -23,7 +22,7 @@ use crate::db::row::{count, signed, text, unsigned};
 use crate::db::{Session, idempotent};
 use crate::error::Result;
 
-/// A stranded run that the caller has to notify a worker of, unless it is woken up.
+/// A stranded run. The caller has to notify a worker of it, unless its wake-up was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stranded {
     /// The run's uid.
@@ -49,10 +48,10 @@ struct Candidate {
     crdate: i64,
 }
 
-/// Claims the waking of stranded runs, oldest first, at most `limit` of them: within the time each
-/// is returned at most once, also to several sweeps at once. With a wake-up their messages are
-/// written in the same transaction; a run whose uuid does not fit into the envelope is then left
-/// for a sweep without one.
+/// Marks and returns stranded runs, oldest first, at most `limit` of them: within the time each is
+/// returned at most once, also to several sweeps at once. With a wake-up their messages are written
+/// in the same transaction; a run whose uuid does not fit into the envelope is then left for a
+/// sweep without one.
 ///
 /// # Errors
 ///
@@ -241,7 +240,7 @@ impl Write for ChunkWrite<'_, '_> {
         Ok(())
     }
 
-    /// Reads back, under the rows' locks, whether the marks stand, and returns the runs then.
+    /// Reads back, under the rows' locks, whether the marks were written, and returns the runs then.
     ///
     /// All were marked or none, so one run that is queued as it was listed proves that none was. A
     /// mark may be another sweep's of the same second: it proves nothing about the others.
@@ -260,14 +259,14 @@ impl Write for ChunkWrite<'_, '_> {
         }
         let uuids = claimed.iter().map(|candidate| candidate.uuid.as_str());
         let wake_up = self.sweep.request.wake_up.as_ref();
-        let messages = outbox::standing(session, wake_up, self.attempt.written, uuids).await?;
+        let messages = outbox::remaining(session, wake_up, self.attempt.written, uuids).await?;
         session.rollback().await;
         if claimed.iter().any(|candidate| queued.get(&candidate.uid) == Some(&candidate.tstamp)) {
             return Ok(None);
         }
         let mark = self.attempt.mark;
         for candidate in std::mem::take(&mut self.attempt.claimed) {
-            // A run that is not queued any more was taken by a worker: no wake-up is needed.
+            // A run that is not queued any more was claimed by a worker: no wake-up is needed.
             if queued.get(&candidate.uid) == Some(&mark) {
                 let woken_up = messages.contains(candidate.uuid.as_str());
                 self.sweep.claim(candidate, woken_up);
@@ -278,8 +277,8 @@ impl Write for ChunkWrite<'_, '_> {
 }
 
 impl ChunkWrite<'_, '_> {
-    /// Locks the chunk, and reads the mark: whatever clock counts, it is known then what the rows
-    /// show afterwards.
+    /// Locks the chunk, and reads the mark from the clock that counts, so that the value of the
+    /// rows is known for the reading back.
     async fn lock(&mut self, session: &mut Session) -> Result<()> {
         let locking = session.locking().await?;
         let mut uids: Vec<u64> = self.chunk.iter().map(|candidate| candidate.uid).collect();

@@ -50,11 +50,11 @@ pub(super) fn module_started() {
 /// The class is one of ours, and no method of it runs yet.
 pub(super) unsafe fn check_before_methods_of(class: &mut ClassEntry) {
     let Ok(slot) = usize::try_from(SLOT.load(Ordering::Acquire)) else {
-        // Without a place for the handlers, the binding's own words have to do.
+        // Without a place for the handlers, wrong types are reported in the binding's words.
         return;
     };
     for (_, method) in &class.function_table {
-        // SAFETY: the table holds native functions of ours, which no one reads now by this
+        // SAFETY: the table holds native functions of ours, which no other code reads now by this
         // function's contract.
         unsafe {
             let Some(method) = method.value.ptr.cast::<zend_function>().as_mut() else { continue };
@@ -93,8 +93,8 @@ unsafe extern "C" fn checked(frame: *mut zend_execute_data, returned: *mut zval)
 /// How many slots of the size of a value a frame takes before its arguments.
 const FRAME: usize = size_of::<zend_execute_data>().div_ceil(size_of::<Zval>());
 
-/// The number of the first argument that has another type than declared. Too many or too few are
-/// not looked at: the method itself reports them, in PHP's words.
+/// Returns the number of the first argument that has another type than declared. Too many or too
+/// few are not checked: the method itself reports them, in PHP's words.
 ///
 /// # Safety
 ///
@@ -153,7 +153,7 @@ unsafe fn throw(frame: *const zend_execute_data, number: usize) {
 
 /// The type of a value, as this PHP names it in such an error.
 pub(super) fn type_name(value: &Zval) -> CString {
-    /// From PHP 8.3 on, true and false are told apart.
+    /// From PHP 8.3 on, true and false have names of their own.
     const NAMES_BOOLEANS: bool = ZEND_MODULE_API_NO >= 20_230_831;
     let value = value.dereference();
     let name: &CStr = match value.bool() {

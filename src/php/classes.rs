@@ -82,7 +82,8 @@ unsafe fn complete_class<T: Compare>() -> Option<&'static mut ClassEntry> {
 ///
 /// No code uses the class.
 unsafe fn hide_first_parameter(class: &mut ClassEntry) {
-    // SAFETY: the constructor is a native function of ours, and no one reads its attributes now.
+    // SAFETY: the constructor is a native function of ours, and no other code reads its attributes
+    // now.
     unsafe {
         if let Some(constructor) = class.constructor.as_mut() {
             let name = ZendStr::new_interned("SensitiveParameter", true).into_raw();

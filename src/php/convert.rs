@@ -63,7 +63,7 @@ impl<'a> FromZval<'a> for ThrowableArg<'a> {
     }
 }
 
-/// How deep arrays are read; deeper ones are of no use to any option.
+/// How deep arrays are read; no option has a deeper one.
 const MAX_DEPTH: u32 = 8;
 
 /// A PHP value as a plain tree.

@@ -1,5 +1,5 @@
 //! The entries of our classes, set when the module starts: one that is started again gets new ones.
-//! Code that needs a class asks here, and no class needs another for it.
+//! Code that needs a class reads its entry here, so that no class depends on another.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 

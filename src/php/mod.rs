@@ -74,15 +74,14 @@ unsafe extern "C" fn request_shutdown(_type: i32, _module: i32) -> i32 {
     0
 }
 
-/// Nothing of this thread's request lives on: first no interrupt, then no heartbeat, then no
-/// connection.
+/// Ends the interrupts, then the heartbeats, then the connections of this thread's request.
 fn end_request() {
     interrupt::request_ended();
     keeper::end_thread();
     sessions::close_thread();
 }
 
-/// MSHUTDOWN: a last best effort; normally everything is closed by now.
+/// MSHUTDOWN: ends what the last request has left; normally everything is closed by now.
 ///
 /// # Safety
 ///

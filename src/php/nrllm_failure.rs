@@ -1,4 +1,4 @@
-//! `NrLlmFailure`: what kind of failure it was.
+//! `NrLlmFailure`: the class of a failure.
 
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::prelude::*;
@@ -50,7 +50,7 @@ impl NrLlmFailure {
 impl NrLlmFailure {
     /// The provider could not be reached.
     const CONNECTION: &'static str = FailureClass::Connection.as_str();
-    /// The provider asks to slow down.
+    /// The provider limits the rate of calls.
     const RATE_LIMIT: &'static str = FailureClass::RateLimit.as_str();
     /// The provider refuses the credentials.
     const AUTH: &'static str = FailureClass::Auth.as_str();
@@ -65,7 +65,7 @@ impl NrLlmFailure {
     /// Anything else.
     const UNKNOWN: &'static str = FailureClass::Unknown.as_str();
 
-    /// One of the constants.
+    /// Returns the class: one of the constants.
     fn failure_class(&self) -> &'static str {
         self.class().as_str()
     }
@@ -80,28 +80,28 @@ impl NrLlmFailure {
         self.class().trips_circuit()
     }
 
-    /// The class of the error given, as it goes into `error_class`.
+    /// Returns the name of the error's class, as stored in `error_class`.
     fn error_class(&self) -> &str {
         &self.failure.error_class
     }
 
-    /// The HTTP status, only where the taxonomy read one and it decided.
+    /// Returns the HTTP status, where it decided the class.
     fn http_status(&self) -> Option<i64> {
         self.failure.classification.http_status.map(i64::from)
     }
 
-    /// For how many seconds the failure itself asks to wait; null where it does not.
+    /// Returns the waiting time that the failure requests, in seconds; null where it requests none.
     fn retry_after_seconds(&self) -> Option<i64> {
         self.failure.classification.retry_after_seconds.map(int)
     }
 
-    /// The failure class.
+    /// Returns the failure class.
     #[php(name = "__toString")]
     fn string(&self) -> &'static str {
         self.class().as_str()
     }
 
-    /// All of it, for `json_encode()`.
+    /// Returns all values, for `json_encode()`.
     fn json_serialize(&self) -> PhpResult<Array> {
         serialize::array(&FailureView::new(&self.failure))
     }

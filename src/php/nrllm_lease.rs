@@ -1,4 +1,4 @@
-//! `NrLlmLease`: a lease that a thread keeps renewing.
+//! `NrLlmLease`: a lease that the heartbeat thread renews.
 
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::prelude::*;
@@ -7,7 +7,7 @@ use super::convert::int;
 use super::objects::Compare;
 use crate::keeper::Lease;
 
-/// A lease that a thread keeps renewing.
+/// A lease that the heartbeat thread renews.
 #[php_class]
 #[php(flags = ClassFlags::Final.union(ClassFlags::NoDynamicProperties))]
 pub(super) struct NrLlmLease {
@@ -28,17 +28,17 @@ impl NrLlmLease {
 
 #[php_impl]
 impl NrLlmLease {
-    /// How the lease stands: held, unknown, lost, cancelled or stopped.
+    /// Returns the state of the lease: held, unknown, lost, cancelled or stopped.
     fn state(&self) -> &'static str {
         self.lease.state()
     }
 
-    /// Returns whether the run is still owned by this process.
+    /// Returns whether this process still owns the run.
     fn is_held(&self) -> bool {
         self.lease.is_held()
     }
 
-    /// Milliseconds until the lease expires; 0 when it has ended.
+    /// Returns the milliseconds until the lease expires; 0 when it has ended.
     fn remaining_ms(&self) -> i64 {
         self.lease.remaining_ms()
     }
@@ -48,22 +48,22 @@ impl NrLlmLease {
         Ok(self.lease.step()?)
     }
 
-    /// Number of successful heartbeats, the first renewal included.
+    /// Returns the number of successful heartbeats, the first renewal included.
     fn beats(&self) -> i64 {
         self.lease.beats()
     }
 
-    /// Why the last heartbeat failed, or which limit paused the renewal; null otherwise.
+    /// Returns why the last heartbeat failed, or which limit paused the renewal; null otherwise.
     fn last_error(&self) -> Option<String> {
         self.lease.last_error()
     }
 
-    /// The run's uid.
+    /// Returns the run's uid.
     fn run_uid(&self) -> i64 {
         int(self.lease.run_uid())
     }
 
-    /// The owner.
+    /// Returns the owner.
     fn claimed_by(&self) -> &str {
         self.lease.claimed_by()
     }

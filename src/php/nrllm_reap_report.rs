@@ -1,4 +1,4 @@
-//! `NrLlmReapReport`: what a reaper did.
+//! `NrLlmReapReport`: the report of a reap.
 
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::prelude::*;
@@ -11,7 +11,7 @@ use super::serialize::{self, Array};
 use crate::ops::reap::Report;
 use crate::views::{self, ReportView};
 
-/// What a reaper did, run by run.
+/// The report of a reap, with every run.
 #[php_class]
 #[derive(PartialEq)]
 #[php(flags = ClassFlags::Final.union(ClassFlags::NoDynamicProperties))]
@@ -35,17 +35,17 @@ impl NrLlmReapReport {
 
 #[php_impl]
 impl NrLlmReapReport {
-    /// The runs that are back on the queue.
+    /// Returns the runs that are back on the queue.
     fn requeued(&self) -> PhpResult<Array> {
         serialize::array(&views::entries(&self.report.requeued))
     }
 
-    /// The runs that ended, with the termination reason.
+    /// Returns the runs that ended, with the termination reason.
     fn dead_lettered(&self) -> PhpResult<Array> {
         serialize::array(&views::entries(&self.report.dead_lettered))
     }
 
-    /// The runs that were skipped, with the reason: renewed, contended or excepted.
+    /// Returns the runs that were skipped, with the reason.
     fn skipped(&self) -> PhpResult<Array> {
         serialize::array(&views::entries(&self.report.skipped))
     }
@@ -60,7 +60,7 @@ impl NrLlmReapReport {
         self.report.has_more
     }
 
-    /// Number of runs in the report.
+    /// Returns the number of runs in the report.
     fn count(&self) -> i64 {
         let named = self.report.requeued.len()
             + self.report.dead_lettered.len()
@@ -68,7 +68,7 @@ impl NrLlmReapReport {
         int(named as u64)
     }
 
-    /// All of it, for `json_encode()`.
+    /// Returns all values, for `json_encode()`.
     fn json_serialize(&self) -> PhpResult<Array> {
         serialize::array(&ReportView::new(&self.report))
     }

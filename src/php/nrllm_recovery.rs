@@ -1,4 +1,4 @@
-//! `NrLlmRecovery`: what became of a failed run.
+//! `NrLlmRecovery`: the outcome for a failed run.
 
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::prelude::*;
@@ -11,7 +11,7 @@ use crate::domain::failure::Failure;
 use crate::ops::recover_failure::Recovery;
 use crate::views::RecoveryView;
 
-/// What became of a failed run.
+/// The outcome for a failed run.
 #[php_class]
 #[derive(PartialEq)]
 #[php(flags = ClassFlags::Final.union(ClassFlags::NoDynamicProperties))]
@@ -42,7 +42,7 @@ impl NrLlmRecovery {
     /// The caller does not hold the run; nothing was written.
     const LEASE_LOST: &'static str = "lease_lost";
 
-    /// One of the constants.
+    /// Returns the outcome: one of the constants.
     fn outcome(&self) -> &'static str {
         match self.recovery {
             Recovery::Requeued { .. } => Self::REQUEUED,
@@ -51,7 +51,7 @@ impl NrLlmRecovery {
         }
     }
 
-    /// Why the run ended; null when it did not.
+    /// Returns why the run ended; null when it did not.
     fn reason(&self) -> Option<&'static str> {
         match &self.recovery {
             Recovery::DeadLettered { reason, .. } => Some(reason.as_str()),
@@ -59,12 +59,12 @@ impl NrLlmRecovery {
         }
     }
 
-    /// The failure.
+    /// Returns the failure.
     fn failure(&self) -> NrLlmFailure {
         NrLlmFailure::new(self.failure.clone())
     }
 
-    /// The counter as it now stands in the row; null when the lease is lost.
+    /// Returns the counter that the row has now; null when the lease is lost.
     fn requeue_count(&self) -> Option<i64> {
         match &self.recovery {
             Recovery::Requeued { requeue_count, .. }
@@ -73,7 +73,7 @@ impl NrLlmRecovery {
         }
     }
 
-    /// Delay before the next attempt, in milliseconds; null when there is none.
+    /// Returns the delay before the next attempt, in milliseconds; null when there is none.
     fn delay_ms(&self) -> Option<i64> {
         match &self.recovery {
             Recovery::Requeued { delay_ms, .. } => Some(int(*delay_ms)),
@@ -95,7 +95,7 @@ impl NrLlmRecovery {
         )
     }
 
-    /// All of it, for `json_encode()`.
+    /// Returns all values, for `json_encode()`.
     fn json_serialize(&self) -> PhpResult<Array> {
         serialize::array(&RecoveryView::new(&self.recovery, &self.failure))
     }

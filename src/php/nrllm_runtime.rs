@@ -147,7 +147,7 @@ impl NrLlmRuntime {
         })
     }
 
-    /// What the row says about a lease.
+    /// Returns the state of a lease in its row.
     fn lease_state(&self, runUid: i64, claimedBy: Text) -> PhpResult<&'static str> {
         let holder = Holder::parse(runUid, claimedBy.0)?;
         self.call(async |session, context| {
@@ -155,7 +155,8 @@ impl NrLlmRuntime {
         })
     }
 
-    /// Renews a lease, and keeps it renewed by a thread until the result is released or destroyed.
+    /// Renews a lease, and keeps it renewed by the heartbeat thread until the result is released or
+    /// destroyed.
     #[php(defaults(leaseSeconds = LEASE_SECONDS, options = Array::EMPTY))]
     fn keep_lease(
         &self,
@@ -195,8 +196,8 @@ impl NrLlmRuntime {
         // User code may run here (getAttemptErrors()), before the session is taken.
         let failure = throwable::failure(&error);
         if ExecutorGlobals::has_exception() {
-            // It called exit(): PHP is on its way out, nothing is decided any more, and nobody sees
-            // this answer.
+            // It called exit(): PHP ends the script, no decision is made, and this answer is
+            // discarded.
             return Ok(NrLlmRecovery::new(recover_failure::Recovery::LeaseLost, failure));
         }
         let recovery = self.call(async |session, context| {
@@ -206,8 +207,8 @@ impl NrLlmRuntime {
         Ok(NrLlmRecovery::new(recovery, failure))
     }
 
-    /// Gives the holder's run back to the queue without spending its budget. False: the lease is
-    /// lost, or another attempt is forbidden or impossible.
+    /// Puts the holder's run back on the queue without spending its retry budget. False: the lease
+    /// is lost, or another attempt is forbidden or impossible.
     fn hand_back(&self, runUid: i64, claimedBy: Text, wakeUp: Option<Array>) -> PhpResult<bool> {
         let holder = Holder::parse(runUid, claimedBy.0)?;
         let wake_up = wakeUp.map(|template| convert::wake_up(&template.entries())).transpose()?;
@@ -216,7 +217,7 @@ impl NrLlmRuntime {
         })
     }
 
-    /// Handles stale runs.
+    /// Requeues or dead-letters stale runs.
     #[php(defaults(limit = 50, options = Array::EMPTY))]
     fn reap(&self, limit: i64, now: Option<i64>, options: Array) -> PhpResult<NrLlmReapReport> {
         let request = ReapRequest::parse(limit, now, &options.entries())?;
@@ -240,7 +241,7 @@ impl NrLlmRuntime {
         })
     }
 
-    /// Claims the wake-ups of stranded runs.
+    /// Marks and returns stranded runs.
     #[php(defaults(limit = 50))]
     fn stranded_runs(
         &self,
@@ -258,7 +259,7 @@ impl NrLlmRuntime {
         serialize::array(&runs)
     }
 
-    /// Queued runs whose backoff has elapsed.
+    /// Returns the queued runs whose backoff has elapsed.
     #[php(defaults(limit = 10))]
     fn due_runs(&self, limit: i64, now: Option<i64>) -> PhpResult<serialize::Array> {
         let limit = validate::limit(limit)?;
@@ -285,14 +286,15 @@ impl NrLlmRuntime {
         serialize::array(&StatusView::new(&report, &self.key, &self.options))
     }
 
-    /// The identity of this process for a segment.
+    /// Returns the identity of this process for a segment.
     fn identity(segment: Text) -> PhpResult<String> {
         let segment = std::str::from_utf8(segment.0)
             .map_err(|_| validate::ArgumentError::new("segment", "must be printable ASCII"))?;
         Ok(owner_name::of_this_thread(segment)?)
     }
 
-    /// The backoff of a run that was requeued so often before, in milliseconds, without jitter.
+    /// Returns the backoff of a run that was requeued so often before, in milliseconds, without
+    /// jitter.
     fn backoff_ms(requeueCount: i64) -> PhpResult<i64> {
         // Any count has a backoff, also one that no row can hold.
         let count = validate::requeue_count(requeueCount.min(i64::from(u32::MAX)))?;

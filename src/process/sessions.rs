@@ -38,7 +38,7 @@ use crate::error::{Error, Fate, Result, code};
 pub(crate) const CLOSING: Duration = Duration::from_millis(50);
 /// How long a call waits for a heartbeat that is using the session. A heartbeat takes a
 /// millisecond, unless its row is locked or its server does not answer.
-const CALL_PATIENCE: Duration = Duration::from_millis(50);
+const SESSION_WAIT: Duration = Duration::from_millis(50);
 
 /// The values that distinguish sessions.
 #[derive(Debug, Clone, PartialEq)]
@@ -163,7 +163,7 @@ impl DrivenSession {
         }
         self.run(operation).unwrap_or_else(|Panicked| {
             Err(Error::connection(format!(
-                "the reply of {} could not be read; the connection was closed. Check what answers there",
+                "the reply of {} could not be read; the connection was closed. Check which server listens there",
                 key.connection.endpoint
             ))
             .with_fate(Fate::Lost))
@@ -172,7 +172,7 @@ impl DrivenSession {
 }
 
 /// The session of one thread for one key. The calls of the thread and the heartbeats of its leases
-/// use it in turns, in the order in which they asked for it.
+/// use it in turns, in the order of their requests.
 pub(crate) struct SharedSession {
     thread: ThreadNumber,
     key: Key,
@@ -370,7 +370,7 @@ fn new_runtime() -> Result<Runtime> {
 /// The operation's error.
 pub fn call<T>(key: &Key, operation: impl AsyncFnOnce(&mut Session) -> Result<T>) -> Result<T> {
     let shared = shared(key);
-    let outcome = match shared.acquire(CALL_PATIENCE) {
+    let outcome = match shared.acquire(SESSION_WAIT) {
         Some(mut in_use) => in_use.driven().and_then(|driven| driven.call(key, operation)),
         None => call_beside_a_heartbeat(&shared, operation),
     };
@@ -409,7 +409,7 @@ pub fn close(key: &Key) {
 }
 
 /// Closes the sessions of the calling thread without waiting for the server: at the end of a
-/// request. In a forked child that has none, nothing happens.
+/// request. In a forked child that has none, this has no effect.
 pub fn close_thread() {
     let thread = ThreadNumber::this();
     close_those(|session| session.thread == thread);
@@ -417,7 +417,7 @@ pub fn close_thread() {
 
 /// Closes the sessions of all threads of this process without waiting for the server: at the end of
 /// the process. One that another thread is using is closed by that thread. In a forked child that
-/// has none, nothing happens.
+/// has none, this has no effect.
 pub fn close_all() {
     close_those(|_| true);
 }
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_used_by_one_at_a_time_in_the_order_of_asking() {
+    fn a_session_is_used_by_one_at_a_time_in_the_order_of_requests() {
         let session = session();
         let first = session.acquire(Duration::ZERO).unwrap();
         assert!(session.acquire(Duration::from_millis(1)).is_none(), "in use");
@@ -509,15 +509,15 @@ mod tests {
     }
 
     #[test]
-    fn one_that_gives_up_waiting_stops_nobody_behind_it() {
+    fn a_caller_that_gives_up_waiting_does_not_block_the_next() {
         let session = session();
         let first = session.acquire(Duration::ZERO).unwrap();
         std::thread::scope(|scope| {
-            let hasty = scope.spawn(|| session.acquire(Duration::from_millis(20)).is_some());
-            let patient = scope.spawn(|| session.acquire(Duration::from_secs(60)).is_some());
-            assert!(!hasty.join().unwrap());
+            let short = scope.spawn(|| session.acquire(Duration::from_millis(20)).is_some());
+            let long = scope.spawn(|| session.acquire(Duration::from_secs(60)).is_some());
+            assert!(!short.join().unwrap());
             drop(first);
-            assert!(patient.join().unwrap());
+            assert!(long.join().unwrap());
         });
     }
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 /// The number of a thread, unique within the process and never given to a second thread.
 ///
-/// A number does not name the process: the thread that forked goes on in the child under the same
-/// number. State that must differ between the two lives in a [`super::fork::PerProcess`].
+/// A number does not name the process: the thread that forked has the same number in the child.
+/// State that must differ between the two is in a [`super::fork::PerProcess`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ThreadNumber(u64);
 

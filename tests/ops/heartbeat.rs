@@ -5,16 +5,18 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use nrllm_runtime::config::options::{Clock, Options};
 use nrllm_runtime::domain::holder::Holder;
 use nrllm_runtime::domain::lease_state::LeaseState;
-use nrllm_runtime::ops::heartbeat::{Beat, End, beat};
+use nrllm_runtime::ops::heartbeat::{End, HeartbeatResult, send_heartbeat};
 
 use crate::support::database::{Database, Run};
 use crate::support::harness::{Harness, OWNER};
 
-fn sent(harness: &mut Harness, uid: i64, owner: &str, seconds: i64, end: End) -> Beat {
+fn sent(harness: &mut Harness, uid: i64, owner: &str, seconds: i64, end: End) -> HeartbeatResult {
     let options = harness.options.clone();
     let holder = Holder { run_uid: u64::try_from(uid).unwrap(), owner };
     harness
-        .run(async |session, _| beat(session, &options, holder, seconds, end, || true).await)
+        .run(async |session, _| {
+            send_heartbeat(session, &options, holder, seconds, end, || true).await
+        })
         .unwrap()
 }
 
@@ -44,15 +46,18 @@ fn p17_late_heartbeat_does_not_move_the_lease_back() {
     for clock in [Clock::Caller, Clock::Database] {
         let (mut database, mut harness, uid) = with_clock(clock);
         // The first heartbeat takes over from whatever lease there was.
-        assert_eq!(sent(&mut harness, uid, OWNER, 60, End::Exact), Beat::Renewed);
+        assert_eq!(sent(&mut harness, uid, OWNER, 60, End::Exact), HeartbeatResult::Renewed);
         let first = lease(&mut database, uid);
         assert!((now() + 50..=now() + 60).contains(&first), "{clock:?}: {first}");
         // As a heartbeat leaves it that was sent within the time limits of the late one.
         let later = (first + LIMITS - 4).to_string();
         database.set(uid, "lease_expires", &later);
-        assert_eq!(sent(&mut harness, uid, OWNER, 60, End::NeverEarlier), Beat::Renewed);
+        assert_eq!(sent(&mut harness, uid, OWNER, 60, End::NeverEarlier), HeartbeatResult::Renewed);
         assert_eq!(lease(&mut database, uid).to_string(), later, "{clock:?}");
-        assert_eq!(sent(&mut harness, uid, OWNER, 600, End::NeverEarlier), Beat::Renewed);
+        assert_eq!(
+            sent(&mut harness, uid, OWNER, 600, End::NeverEarlier),
+            HeartbeatResult::Renewed
+        );
         assert!(lease(&mut database, uid) >= first + 540, "{clock:?}");
     }
 }
@@ -61,7 +66,7 @@ fn p17_late_heartbeat_does_not_move_the_lease_back() {
 fn p32_next_heartbeat_repairs_a_lease_far_ahead() {
     for clock in [Clock::Caller, Clock::Database] {
         let (mut database, mut harness, uid) = with_clock(clock);
-        assert_eq!(sent(&mut harness, uid, OWNER, 60, End::NeverEarlier), Beat::Renewed);
+        assert_eq!(sent(&mut harness, uid, OWNER, 60, End::NeverEarlier), HeartbeatResult::Renewed);
         let ends_in = lease(&mut database, uid) - now();
         assert!((50..=60 + LIMITS).contains(&ends_in), "{clock:?}: {ends_in}");
     }
@@ -83,7 +88,7 @@ fn p32_a_clock_that_is_behind_makes_no_live_run_stale() {
         harness
             .run(async |session, _| session.execute(&sql, mysql_async::Params::Empty).await)
             .unwrap();
-        assert_eq!(sent(&mut harness, uid, OWNER, 60, End::NeverEarlier), Beat::Renewed);
+        assert_eq!(sent(&mut harness, uid, OWNER, 60, End::NeverEarlier), HeartbeatResult::Renewed);
         assert_eq!(lease(&mut database, uid), stands, "{clock:?}");
     }
 }
@@ -104,11 +109,14 @@ fn p16_refused_heartbeat_has_a_reason_and_writes_nothing() {
     for (run, state) in table {
         let uid = database.insert(&run);
         let before = database.row(uid);
-        assert_eq!(sent(&mut harness, uid, OWNER, 60, End::NeverEarlier), Beat::NotOwner(state));
+        assert_eq!(
+            sent(&mut harness, uid, OWNER, 60, End::NeverEarlier),
+            HeartbeatResult::NotOwner(state)
+        );
         assert_eq!(database.row(uid), before, "{state:?}");
     }
     assert_eq!(
         sent(&mut harness, 4_000_000_000, OWNER, 60, End::NeverEarlier),
-        Beat::NotOwner(LeaseState::Gone)
+        HeartbeatResult::NotOwner(LeaseState::Gone)
     );
 }

@@ -220,7 +220,7 @@ fn p03_unstorable_owner_is_an_argument_error() {
             let mut harness = Harness::on(&database);
             let options = harness.options.clone();
             let beat = harness.run(async |session, _| {
-                heartbeat::beat(
+                heartbeat::send_heartbeat(
                     session,
                     &options,
                     Holder { run_uid: uid as u64, owner },

@@ -7,7 +7,7 @@ use nrllm_runtime::config::options::{Clock, Options};
 use nrllm_runtime::config::requests::ReapRequest;
 use nrllm_runtime::domain::failure::FailureClass;
 use nrllm_runtime::domain::holder::Holder;
-use nrllm_runtime::ops::heartbeat::{End, beat};
+use nrllm_runtime::ops::heartbeat::{End, send_heartbeat};
 
 use crate::support::database::{Database, Run, Shape};
 use crate::support::harness::{Harness, NOW, OWNER};
@@ -106,7 +106,7 @@ fn operate(harness: &mut Harness, random: &mut fastrand::Rng, runs: &[(i64, Stri
             let holder = Holder { run_uid: u64::try_from(uid).unwrap(), owner };
             harness
                 .run(async |session, _| {
-                    beat(session, &options, holder, 60, End::NeverEarlier, || true).await
+                    send_heartbeat(session, &options, holder, 60, End::NeverEarlier, || true).await
                 })
                 .unwrap();
         }

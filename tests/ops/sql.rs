@@ -15,7 +15,7 @@ use nrllm_runtime::config::options::{Clock, Options, TableName};
 use nrllm_runtime::config::requests::{ReapRequest, SweepRequest, WakeUp};
 use nrllm_runtime::domain::failure::{Classification, Failure, FailureClass};
 use nrllm_runtime::domain::holder::Holder;
-use nrllm_runtime::ops::heartbeat::{End, beat};
+use nrllm_runtime::ops::heartbeat::{End, send_heartbeat};
 use nrllm_runtime::ops::{due_runs, recover_failure, status, stranded_runs};
 
 use crate::support::database::{Database, MESSAGES, RUNS, Run, Shape};
@@ -425,7 +425,7 @@ fn keep_lease() {
             ignore(
                 harness
                     .run(async |session, _| {
-                        beat(session, &options, HOLDER, 900, end, || true).await
+                        send_heartbeat(session, &options, HOLDER, 900, end, || true).await
                     })
                     .unwrap(),
             );

@@ -3,7 +3,7 @@
 use nrllm_runtime::config::options::{Options, TableName};
 use nrllm_runtime::domain::holder::Holder;
 use nrllm_runtime::error::Kind;
-use nrllm_runtime::ops::heartbeat::{self, Beat, End};
+use nrllm_runtime::ops::heartbeat::{self, End, HeartbeatResult};
 
 use crate::support::database::{Database, Run, Shape, assert_row};
 use crate::support::harness::{Harness, LEASE, NOW, OWNER, error_of, request};
@@ -193,11 +193,18 @@ fn p30_column_that_returns_is_seen_by_the_next_call() {
         let beat = |harness: &mut Harness| {
             let holder = Holder { run_uid: held as u64, owner };
             harness.run(async |session, _| {
-                heartbeat::beat(session, &options, holder, 900, End::NeverEarlier, || true).await
+                heartbeat::send_heartbeat(session, &options, holder, 900, End::NeverEarlier, || {
+                    true
+                })
+                .await
             })
         };
         for round in 0..2 {
-            assert_eq!(beat(&mut harness).unwrap(), Beat::Renewed, "{owner}, round {round}");
+            assert_eq!(
+                beat(&mut harness).unwrap(),
+                HeartbeatResult::Renewed,
+                "{owner}, round {round}"
+            );
             assert!(harness.mark_pending_effect(held, owner, "read_only", LEASE).unwrap());
             database.client().run("ALTER TABLE tx_nrllm_agentrun RENAME COLUMN claimed_by TO away");
             let error = beat(&mut harness).unwrap_err();

@@ -195,8 +195,11 @@ fn p13_setup_without_one_transaction_is_refused() {
     let with = |name: &str| WakeUp { table: table(name), ..template() };
     let default = Options::default();
     for (wake_up, parts) in [
-        (with("no_such_table"), vec!["no table `no_such_table`"]),
-        (with("no_such_database.sys_messenger_messages"), vec!["no table", "no_such_database"]),
+        (with("no_such_table"), vec!["the table `no_such_table` does not exist"]),
+        (
+            with("no_such_database.sys_messenger_messages"),
+            vec!["does not exist", "no_such_database"],
+        ),
         (
             with("short_messages"),
             vec!["lacks the columns headers, available_at", "`short_messages`"],

@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::ops::chunked::{CallState, ChunkFailed, ChunkWork, LockWaits, Obstacle};
 use crate::ops::confirm::{self, Write};
 use crate::ops::outbox::{self, Available, Written};
-use crate::ops::sql::{self, HAS_REQUEST, Sql, settle, sql, uid_in, update};
+use crate::ops::sql::{self, HAS_REQUEST, Sql, end, sql, uid_in, update};
 
 impl ChunkWork for Reaper<'_> {
     type Candidate = Candidate;
@@ -137,7 +137,7 @@ impl Write for ChunkWrite<'_, '_> {
         }
         let uuids = planned.iter().map(|(candidate, _)| candidate.uuid.as_str());
         let wake_up = self.reaper.request.wake_up.as_ref();
-        let messages = outbox::standing(session, wake_up, self.attempt.written, uuids).await?;
+        let messages = outbox::remaining(session, wake_up, self.attempt.written, uuids).await?;
         session.rollback().await;
         let without_effect = planned.iter().any(|(candidate, decision)| {
             rows.get(&candidate.uid).is_some_and(|(status, requeues, reason)| match decision {
@@ -257,7 +257,7 @@ impl Reaper<'_> {
         };
         let mut uids = [not_retryable.as_slice(), exhausted.as_slice()].concat();
         uids.sort_unstable();
-        let failed = settle(Status::Failed, reason, Sql::from("''"), self.context.literal_now());
+        let failed = end(Status::Failed, reason, Sql::from("''"), self.context.literal_now());
         update(self.context, failed, sql!("{} AND {}", uid_in(uids), self.stale()))
     }
 }

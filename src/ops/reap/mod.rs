@@ -16,7 +16,7 @@ pub use report::{Entry, Report, Skip};
 
 use super::chunked::{self, CallState, Listings, plain_read};
 use super::outbox;
-use super::sql::{Context, IN_LIST, REQUEUE_COLUMNS, SETTLE_COLUMNS, Sql, sql, stale, uid_in};
+use super::sql::{Context, END_COLUMNS, IN_LIST, REQUEUE_COLUMNS, Sql, sql, stale, uid_in};
 use crate::config::requests::{ReapRequest, fits};
 use crate::db::row::unsigned;
 use crate::db::{Session, idempotent};
@@ -101,7 +101,7 @@ impl Reaper<'_> {
         idempotent(session, async |session| {
             let schema = session.current_table(self.context.table()).await?;
             schema.require(REQUEUE_COLUMNS)?;
-            schema.require(SETTLE_COLUMNS)?;
+            schema.require(END_COLUMNS)?;
             schema.require(&["uuid"])?;
             match &self.request.wake_up {
                 Some(wake_up) => outbox::check(session, self.context, wake_up).await,

@@ -1,4 +1,4 @@
-//! The clock that writes and judges times: the caller's, or the database's (rule 23).
+//! The clock by which times are written and compared: the caller's, or the database's (rule 23).
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -27,8 +27,8 @@ pub(super) const LEASE_COLUMNS: &[&str] =
 pub(super) const REQUEUE_COLUMNS: &[&str] =
     &["uid", "status", "claimed_by", "lease_expires", "requeue_count", "pending_effect", "tstamp"];
 
-/// The columns of [`settle`] and of its guards.
-pub(super) const SETTLE_COLUMNS: &[&str] = &[
+/// The columns of [`end`] and of its guards.
+pub(super) const END_COLUMNS: &[&str] = &[
     "uid",
     "status",
     "termination_reason",
@@ -41,7 +41,7 @@ pub(super) const SETTLE_COLUMNS: &[&str] = &[
     "tstamp",
 ];
 
-/// The columns that tell when a queued run is due.
+/// The columns that determine when a queued run is due.
 pub(super) const DUE_COLUMNS: &[&str] =
     &["uid", "uuid", "status", "queued_request", "requeue_count", "tstamp", "crdate"];
 
@@ -131,8 +131,8 @@ pub(super) fn requeue_since(schema: &TableSchema, now: &Sql, queued_at: &Sql) ->
     sql!("{}, requeue_count = requeue_count + 1", back_on_queue(schema, now, queued_at))
 }
 
-/// Back on the queue with the counter unchanged: no owner, no lease, no fence. `queued_at` is the
-/// time from which the backoff counts, where that column exists.
+/// Back on the queue with the counter unchanged: no owner, no lease, no write fence. `queued_at` is
+/// the time from which the backoff counts, where that column exists.
 pub(super) fn back_on_queue(schema: &TableSchema, now: &Sql, queued_at: &Sql) -> Sql {
     let queued_at =
         if schema.has("queued_at") { sql!(", queued_at = {}", queued_at) } else { Sql::from("") };
@@ -143,30 +143,25 @@ pub(super) fn back_on_queue(schema: &TableSchema, now: &Sql, queued_at: &Sql) ->
     )
 }
 
-/// What every settled run loses: payloads, owner and lease.
+/// The columns that the end of a run clears: payloads, owner and lease.
 const RELEASE: &str =
     "suspended_state = '', queued_request = '', claimed_by = '', lease_expires = 0";
 
-/// The end of a run: `status` is terminal. Fence, iterations, totals and cost stay as they are.
-pub(super) fn settle(status: Status, reason: Sql, error_class: Sql, now: Sql) -> Sql {
-    settle_with(status, reason, error_class, "", now)
+/// The end of a run: `status` is terminal. Write fence, iterations, totals and cost stay as they
+/// are.
+pub(super) fn end(status: Status, reason: Sql, error_class: Sql, now: Sql) -> Sql {
+    end_with(status, reason, error_class, "", now)
 }
 
-/// The end of a run whose attempt failed: as [`settle`], and nothing is left of what it had
+/// The end of a run whose attempt failed: as [`end`], and nothing is left of what it had
 /// counted.
-pub(super) fn settle_without_totals(reason: Sql, error_class: Sql, now: Sql) -> Sql {
+pub(super) fn end_without_totals(reason: Sql, error_class: Sql, now: Sql) -> Sql {
     let totals = "iterations = 0, truncated = 0, total_prompt_tokens = 0, \
                   total_completion_tokens = 0, total_tokens = 0, estimated_cost = 0, ";
-    settle_with(Status::Failed, reason, error_class, totals, now)
+    end_with(Status::Failed, reason, error_class, totals, now)
 }
 
-fn settle_with(
-    status: Status,
-    reason: Sql,
-    error_class: Sql,
-    others: &'static str,
-    now: Sql,
-) -> Sql {
+fn end_with(status: Status, reason: Sql, error_class: Sql, others: &'static str, now: Sql) -> Sql {
     sql!(
         "status = '{}', termination_reason = {}, error_class = {}, {}{}, finished_at = {}, tstamp \
          = {}",
@@ -253,7 +248,7 @@ fn backoff(context: &Context<'_>) -> Sql {
 /// Queued runs that meet `condition`, as a derived table `q` of `columns`, joined by key to those
 /// that have a stored request.
 ///
-/// Only rows that meet the condition have their payload looked at, and the client loads no payload
+/// Only the payload of rows that meet the condition is read, and the client loads no payload
 /// (rule 11): a thousand runs of a megabyte that are not due cost no more than a thousand small
 /// ones.
 pub(super) fn queued_with_request(
@@ -289,7 +284,7 @@ pub(super) async fn cached(
     make: impl FnOnce() -> Sql,
 ) -> Result<Arc<str>> {
     let (table, clock) = (context.table(), context.options.clock);
-    // What is known is that of an open connection.
+    // The statements that are cached belong to an open connection.
     session.connect().await?;
     if let Some(query) = session.queries().and_then(|known| known.find(operation, table, clock)) {
         return Ok(query);
@@ -302,8 +297,8 @@ pub(super) async fn cached(
 }
 
 /// Runs an operation that needs these columns. Where the server does not know one of them, the
-/// error names all that are missing. Nothing is asked beforehand: what the table has is what the
-/// statement finds (rule 30).
+/// error names all that are missing. The server is not queried for the columns beforehand: a
+/// migration could change them until the statement arrives (rule 30).
 ///
 /// # Errors
 ///
