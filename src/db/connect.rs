@@ -1,11 +1,12 @@
 //! Opens a connection: the driver's options, the queries about the server, and the session's own
 //! settings.
 
-use std::path::Path;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use mysql_async::prelude::Queryable;
-use mysql_async::{ClientIdentity, OptsBuilder, SslOpts};
+use mysql_async::{OptsBuilder, SslOpts};
+use tokio::net::TcpStream;
 
 use super::connection::{Connection, PANICKED};
 use super::deadline::StatementDeadline;
@@ -16,6 +17,8 @@ use super::session::{Live, Session};
 use super::settings::{ROW_IMAGE, session_settings};
 use super::socket_wait::Socket;
 use super::statement_cache::StatementCache;
+use super::tls::{self, TlsFiles};
+use super::tls_relay::{AVAILABLE, KEEPALIVE, Relay};
 use crate::config::connection::Endpoint;
 use crate::error::{Error, Kind, Result, code, kind_of_io, server_error};
 
@@ -24,14 +27,17 @@ use crate::error::{Error, Kind, Result, code, kind_of_io, server_error};
 const LONGEST_RSA: usize = 213;
 
 impl Session {
-    pub(super) async fn open(&self) -> Result<Live> {
+    pub(super) async fn open(&mut self) -> Result<Live> {
         let started = Instant::now();
-        let opts = self.connect_options().await?;
+        let addresses = self.addresses().await?;
+        let tls = self.settings.tls.as_ref().map(TlsFiles::read).transpose()?;
+        let opts = self.connect_options(&addresses, tls.as_ref())?;
         let rest =
             self.timeouts.connect.saturating_sub(started.elapsed()).max(Duration::from_millis(1));
         let endpoint = &self.settings.endpoint;
+        let through_relay = &mut self.through_relay;
         let outcome = bounded(rest, async {
-            let mut conn = Connection::open(opts).await?;
+            let mut conn = opened(endpoint, &addresses, tls.as_ref(), through_relay, opts).await?;
             // The settings precede the first query, which the server's defaults could change.
             conn.query_drop(session_settings(Limits::of(self.timeouts.query, true))).await?;
             if is_in_transaction(&conn) {
@@ -90,7 +96,23 @@ impl Session {
             && self.settings.password().len() > LONGEST_RSA
     }
 
-    async fn connect_options(&self) -> Result<OptsBuilder> {
+    /// Returns the server's addresses; none for a unix socket.
+    async fn addresses(&self) -> Result<Vec<SocketAddr>> {
+        let Endpoint::Tcp { host, port } = &self.settings.endpoint else {
+            return Ok(Vec::new());
+        };
+        let addresses = match self.settings.endpoint.literal_address() {
+            Some(address) => vec![address],
+            None => self.resolver.resolve(host, self.timeouts.connect).await?,
+        };
+        Ok(addresses.into_iter().map(|address| SocketAddr::new(address, *port)).collect())
+    }
+
+    fn connect_options(
+        &self,
+        addresses: &[SocketAddr],
+        tls: Option<&TlsFiles>,
+    ) -> Result<OptsBuilder> {
         let settings = &self.settings;
         let mut opts = OptsBuilder::default()
             .user(Some(settings.user.as_str()))
@@ -98,7 +120,7 @@ impl Session {
             .db_name(Some(settings.dbname.as_str()).filter(|name| !name.is_empty()))
             .prefer_socket(false)
             .tcp_nodelay(true)
-            .tcp_keepalive(Some(Duration::from_secs(60)))
+            .tcp_keepalive(Some(KEEPALIVE))
             // Without it the driver queries the server at every connect; statements and rows are
             // small here.
             .max_allowed_packet(Some(16 * 1024 * 1024))
@@ -113,37 +135,39 @@ impl Session {
                 opts = opts.socket(Some(path));
             }
             Endpoint::Tcp { host, port } => {
-                let addresses = match settings.endpoint.literal_address() {
-                    Some(address) => vec![address],
-                    None => self.resolver.resolve(host, self.timeouts.connect).await?,
-                };
                 opts = opts
                     .ip_or_hostname(host.as_str())
                     .tcp_port(*port)
-                    .resolved_ips(Some(addresses));
+                    .resolved_ips(Some(addresses.iter().map(SocketAddr::ip).collect::<Vec<_>>()));
             }
         }
-        if let Some(tls) = &settings.tls {
-            let mut ssl =
-                SslOpts::default().with_danger_accept_invalid_certs(tls.accept_any_certificate);
-            if let Some(ca) = &tls.ca {
-                ssl = ssl
-                    .with_root_certs(vec![read_file("CA", ca)?.into()])
-                    .with_disable_built_in_roots(true);
-            } else if let Ok(bundle) = std::fs::read("/etc/ssl/certs/ca-certificates.crt") {
-                ssl = ssl.with_root_certs(vec![bundle.into()]);
-            }
-            if let Some((cert, key)) = &tls.identity {
-                let identity = ClientIdentity::new(
-                    read_file("client certificate", cert)?.into(),
-                    read_file("client key", key)?.into(),
-                );
-                ssl = ssl.with_client_identity(Some(identity));
-            }
-            opts = opts.ssl_opts(Some(ssl));
-        }
-        Ok(opts)
+        Ok(opts.ssl_opts(tls.map(TlsFiles::driver_options)))
     }
+}
+
+/// Opens the connection: with the driver's TLS, or through a relay where that has refused a
+/// certificate which the settings allow.
+async fn opened(
+    endpoint: &Endpoint,
+    addresses: &[SocketAddr],
+    tls: Option<&TlsFiles>,
+    through_relay: &mut bool,
+    opts: OptsBuilder,
+) -> mysql_async::Result<Connection> {
+    let (Endpoint::Tcp { host, .. }, Some(tls)) = (endpoint, tls) else {
+        return Connection::open(opts).await;
+    };
+    if !*through_relay {
+        match Connection::open(opts.clone()).await {
+            Err(error) if AVAILABLE && tls.may_allow(&error) => {}
+            outcome => return outcome,
+        }
+    }
+    let stream = TcpStream::connect(addresses).await?;
+    let relay = Relay::start(stream, host, tls.configuration()?)?;
+    let conn = Connection::open_through(relay, opts.ssl_opts(None::<SslOpts>)).await?;
+    *through_relay = true;
+    Ok(conn)
 }
 
 /// Returns whether the last reply says that a transaction is open.
@@ -182,38 +206,11 @@ fn connect_error(endpoint: &Endpoint, error: mysql_async::Error) -> Error {
         .with_source(error),
         other => {
             let words = words(&other);
-            let remedy = remedy_of_tls(&words);
+            let remedy = tls::remedy(&words);
             Error::connection(format!("cannot connect to {endpoint}: {words}{remedy}"))
                 .with_source(other)
         }
     }
-}
-
-/// Returns the remedy for a refused certificate, chosen by the message of the TLS library.
-fn remedy_of_tls(words: &str) -> &'static str {
-    const REMEDIES: [(&str, &str); 5] = [
-        (
-            "UnsupportedCertVersion",
-            "; the server's certificate is X.509 version 1, which cannot be read, also without verification. Issue one of version 3 \
-             (openssl x509 -req -extfile, with subjectAltName)",
-        ),
-        (
-            "CaUsedAsEndEntity",
-            "; the server presents the certificate of an authority (basicConstraints CA:TRUE, as openssl req -x509 makes it). Issue one \
-             with CA:FALSE, and name its authority in ssl_ca",
-        ),
-        (
-            "not valid for",
-            "; the certificate must name the host in subjectAltName, the common name (CN) does not count. Issue one that does, or set host \
-             to a name in it",
-        ),
-        (
-            "UnknownIssuer",
-            "; no trusted authority has signed the server's certificate. Set ssl_ca to the file of the one that has",
-        ),
-        ("Expired", "; renew the server's certificate"),
-    ];
-    REMEDIES.iter().find(|(part, _)| words.contains(part)).map_or("", |(_, remedy)| remedy)
 }
 
 /// Returns the remedy for an operating system's error.
@@ -221,15 +218,6 @@ fn remedy_of_io(error: &std::io::Error) -> &'static str {
     match kind_of_io(error) {
         Kind::Resource => "; raise the process's limit of open files, or find what keeps them open",
         // The TLS library reports its errors as those of the socket.
-        _ => remedy_of_tls(&error.to_string()),
+        _ => tls::remedy(&error.to_string()),
     }
-}
-
-fn read_file(what: &str, path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| {
-        Error::configuration(format!(
-            "the TLS {what} file {} cannot be read: {error}",
-            path.display()
-        ))
-    })
 }

@@ -9,12 +9,13 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use mysql_async::{Conn, OptsBuilder};
+use mysql_async::{Conn, IoError, OptsBuilder};
 use tokio::runtime::{Builder, Handle};
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
 use super::socket::{self, OwnSocket};
+use super::tls_relay::Relay;
 
 /// Maximum time for the driver's own clean-up after an attempt to connect that the server has
 /// refused.
@@ -23,9 +24,15 @@ const CLEAN_UP: Duration = Duration::from_millis(50);
 /// An open connection. Dropping it closes the connection at once, also in the middle of a reply.
 pub(super) struct Connection {
     /// Dropped in `drop()`, or taken in `close()`.
-    conn: ManuallyDrop<Conn>,
+    driver: ManuallyDrop<Driver>,
     socket: Option<OwnSocket>,
     process: u32,
+}
+
+/// The driver's connection, and the relay behind it where there is one. The relay is dropped first.
+struct Driver {
+    relay: Option<Relay>,
+    conn: Conn,
 }
 
 impl Connection {
@@ -37,7 +44,7 @@ impl Connection {
             Ok(conn) => {
                 attempt.succeeded = true;
                 Ok(Self {
-                    conn: ManuallyDrop::new(conn),
+                    driver: ManuallyDrop::new(Driver { relay: None, conn }),
                     socket: OwnSocket::of_new_connection(),
                     process: std::process::id(),
                 })
@@ -47,6 +54,23 @@ impl Connection {
                 clean_up().await;
                 Err(error)
             }
+        }
+    }
+
+    /// Opens a connection through a relay, whose error counts where the driver was only cut off.
+    pub(super) async fn open_through(
+        relay: Relay,
+        options: OptsBuilder,
+    ) -> mysql_async::Result<Self> {
+        match Self::open(options.socket(Some(relay.name()))).await {
+            Ok(mut opened) => {
+                opened.driver.relay = Some(relay);
+                Ok(opened)
+            }
+            Err(mysql_async::Error::Io(cut_off)) => {
+                Err(mysql_async::Error::Io(relay.error().await.map_or(cut_off, IoError::Io)))
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -62,11 +86,18 @@ impl Connection {
         }
         let copy = self.socket.as_ref().and_then(OwnSocket::duplicate);
         self.socket = None;
-        // SAFETY: `conn` is initialised, and `self` is forgotten before it could be dropped or used
-        // again.
-        let conn = unsafe { ManuallyDrop::take(&mut self.conn) };
+        // SAFETY: `driver` is initialised, and `self` is forgotten before it could be dropped or
+        // used again.
+        let Driver { mut relay, conn } = unsafe { ManuallyDrop::take(&mut self.driver) };
         std::mem::forget(self);
-        let _ = timeout(limit, conn.disconnect()).await;
+        let closed = async {
+            let _ = conn.disconnect().await;
+            if let Some(relay) = &mut relay {
+                relay.ended().await;
+            }
+        };
+        let _ = timeout(limit, closed).await;
+        drop(relay);
         if let Some(copy) = copy {
             socket::end(&copy);
         }
@@ -88,8 +119,8 @@ impl Drop for Connection {
         if let Some(socket) = self.socket.take() {
             socket.shut_down();
         }
-        // SAFETY: `conn` is initialised, and not used again.
-        without_spawning(|| unsafe { ManuallyDrop::drop(&mut self.conn) });
+        // SAFETY: `driver` is initialised, and not used again.
+        without_spawning(|| unsafe { ManuallyDrop::drop(&mut self.driver) });
     }
 }
 
@@ -97,13 +128,13 @@ impl Deref for Connection {
     type Target = Conn;
 
     fn deref(&self) -> &Conn {
-        &self.conn
+        &self.driver.conn
     }
 }
 
 impl DerefMut for Connection {
     fn deref_mut(&mut self) -> &mut Conn {
-        &mut self.conn
+        &mut self.driver.conn
     }
 }
 

@@ -22,6 +22,8 @@ pub(crate) mod socket;
 mod socket_wait;
 mod statement_cache;
 mod time_limits;
+mod tls;
+mod tls_relay;
 mod transaction;
 
 pub(crate) use catalogue::has_lease_key;

@@ -31,6 +31,8 @@ pub struct Session {
     pub(super) alone: bool,
     /// Whether something else is awaited beside a statement, so that it must not block the thread.
     pub(super) watched: bool,
+    /// Whether the driver's TLS has refused the server's certificate, which a relay accepts.
+    pub(super) through_relay: bool,
     pub(super) live: Option<Live>,
     /// Counts the connections that were opened.
     pub(super) generation: u64,
@@ -66,6 +68,7 @@ impl Session {
             resolver: Resolver::new(plain_thread),
             alone: false,
             watched: false,
+            through_relay: false,
             live: None,
             generation: 0,
         }

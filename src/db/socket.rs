@@ -11,7 +11,7 @@
 //! cannot be read (systems other than Linux, no /proc), a connection is closed without reaching the
 //! copies in children.
 
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
 
@@ -132,6 +132,12 @@ impl OwnSocket {
         }
     }
 
+    /// Registers a socket that the runtime itself has opened.
+    pub(super) fn of(socket: &impl AsRawFd) -> std::io::Result<Self> {
+        let descriptor = Descriptor::of(socket.as_raw_fd());
+        descriptor.map(Self::register).ok_or_else(std::io::Error::last_os_error)
+    }
+
     /// Returns the descriptor's number.
     pub(super) const fn fd(&self) -> RawFd {
         self.descriptor.fd
@@ -175,7 +181,6 @@ impl Drop for OwnSocket {
 
 /// Ends the connection of a copied socket.
 pub(super) fn end(copy: &std::os::fd::OwnedFd) {
-    use std::os::fd::AsRawFd;
     // SAFETY: a system call on a descriptor that is open; it changes no memory.
     unsafe {
         libc::shutdown(copy.as_raw_fd(), libc::SHUT_RDWR);
@@ -229,8 +234,6 @@ fn unregistered() -> Vec<Descriptor> {
 /// Returns what the calling thread's runtime watches.
 #[cfg(target_os = "linux")]
 fn watched_by_this_runtime() -> Option<Vec<Descriptor>> {
-    use std::os::fd::AsRawFd;
-
     // Watched by this runtime alone: distinguishes its epoll instance from others of this process.
     let marker = tokio::net::UnixDatagram::unbound().ok()?;
     let mark = Descriptor::of(marker.as_raw_fd())?;
@@ -298,7 +301,7 @@ fn has_peer(fd: RawFd) -> bool {
 #[cfg(target_os = "linux")]
 mod tests {
     use std::io::Read;
-    use std::os::fd::{AsRawFd, IntoRawFd};
+    use std::os::fd::IntoRawFd;
     use std::os::unix::net::{UnixListener, UnixStream};
     use std::path::PathBuf;
 

@@ -17,28 +17,44 @@ use crate::support::server::{Endpoint, Server};
 
 /// Stands before a server and lets the reply to a request stall after its first bytes. The server's
 /// side is closed when the client's has ended.
-struct Stalling {
-    endpoint: Endpoint,
+pub(super) struct Stalling {
+    pub(super) endpoint: Endpoint,
+    frozen: Arc<AtomicBool>,
 }
 
 impl Stalling {
-    fn start(server: &Endpoint, marker: &'static str, passed: usize) -> Self {
+    pub(super) fn start(server: &Endpoint, marker: &'static str, passed: usize) -> Self {
+        let frozen = Arc::new(AtomicBool::new(false));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let endpoint = Endpoint { host: "127.0.0.1".into(), port, ..server.clone() };
         let server = (server.host.clone(), server.port);
-        thread::spawn(move || {
-            for client in listener.incoming() {
-                let client = client.unwrap();
-                let upstream = TcpStream::connect(&server).unwrap();
-                relay(client, upstream, marker, passed);
+        thread::spawn({
+            let frozen = Arc::clone(&frozen);
+            move || {
+                for client in listener.incoming() {
+                    let client = client.unwrap();
+                    let upstream = TcpStream::connect(&server).unwrap();
+                    relay(client, upstream, marker, passed, Arc::clone(&frozen));
+                }
             }
         });
-        Self { endpoint }
+        Self { endpoint, frozen }
+    }
+
+    /// Lets all replies stall from now on, also those whose requests cannot be read here.
+    pub(super) fn freeze(&self) {
+        self.frozen.store(true, Ordering::SeqCst);
     }
 }
 
-fn relay(client: TcpStream, upstream: TcpStream, marker: &'static str, passed: usize) {
+fn relay(
+    client: TcpStream,
+    upstream: TcpStream,
+    marker: &'static str,
+    passed: usize,
+    frozen: Arc<AtomicBool>,
+) {
     let stalled = Arc::new(AtomicBool::new(false));
     let left = Arc::new(Mutex::new(passed));
     let (mut from, mut to) = (client.try_clone().unwrap(), upstream.try_clone().unwrap());
@@ -61,6 +77,9 @@ fn relay(client: TcpStream, upstream: TcpStream, marker: &'static str, passed: u
     thread::spawn(move || {
         let mut bytes = [0; 4_096];
         while let Ok(size @ 1..) = from.read(&mut bytes) {
+            if frozen.load(Ordering::SeqCst) {
+                continue;
+            }
             let mut left = left.lock().unwrap();
             let size = if stalled.load(Ordering::SeqCst) { size.min(*left) } else { size };
             if stalled.load(Ordering::SeqCst) {
@@ -75,7 +94,7 @@ fn relay(client: TcpStream, upstream: TcpStream, marker: &'static str, passed: u
 
 /// Waits until the server has no connection to this database but the test's own.
 #[track_caller]
-fn until_closed(server: &Server, database: &mut Database, why: &str) {
+pub(super) fn until_closed(server: &Server, database: &mut Database, why: &str) {
     let own = database.client().id();
     let start = Instant::now();
     loop {
@@ -92,7 +111,7 @@ fn until_closed(server: &Server, database: &mut Database, why: &str) {
     }
 }
 
-fn locking_read(harness: &mut Harness, uid: i64) -> nrllm_runtime::error::Result<bool> {
+pub(super) fn locking_read(harness: &mut Harness, uid: i64) -> nrllm_runtime::error::Result<bool> {
     harness.run(async |session, context| {
         session.execute("START TRANSACTION", Params::Empty).await?;
         let sql = format!(

@@ -2,12 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use mysql_async::Params;
 use nrllm_runtime::config::connection::{ConnectionSettings, Defaults};
 use nrllm_runtime::config::options::Options;
 use nrllm_runtime::config::value::{Input, Key};
 use nrllm_runtime::error::Kind;
 
+use super::discarded_connection::{Stalling, locking_read, until_closed};
+use crate::support::PATIENCE;
 use crate::support::database::{Database, Run, Shape, assert_row};
 use crate::support::harness::{Harness, LEASE, OWNER, error_of};
 use crate::support::operation::all_operations;
@@ -62,8 +66,9 @@ impl Certificates {
     }
 
     /// A server that takes TLS only, but for its unix socket.
-    fn server(&self, certificate: &str) -> Server {
+    fn server(&self, certificate: &str, version: &str) -> Server {
         Server::start(&[
+            &format!("--tls-version={version}"),
             &format!("--ssl-ca={}", self.path("ca.pem")),
             &format!("--ssl-cert={}", self.path(&format!("{certificate}.pem"))),
             &format!("--ssl-key={}", self.path(&format!("{certificate}.key"))),
@@ -84,6 +89,23 @@ const MYSQLI_CLIENT_SSL_DONT_VERIFY_SERVER_CERT: i64 = 64;
 
 /// mysqli's settings with this CA (none: empty) and these flags.
 fn over_tls(endpoint: &Endpoint, database: &Database, ca: &str, flags: i64) -> Harness {
+    Harness::of(tls_settings(endpoint, database, ca, flags), Options::default())
+}
+
+/// Without verification, with these time limits in milliseconds.
+fn unverified(endpoint: &Endpoint, database: &Database, connect_ms: u64, query_ms: u64) -> Harness {
+    let mut options = Options::default();
+    options.timeouts.connect = Duration::from_millis(connect_ms);
+    options.timeouts.query = Duration::from_millis(query_ms);
+    Harness::of(tls_settings(endpoint, database, "", UNVERIFIED), options)
+}
+
+fn tls_settings(
+    endpoint: &Endpoint,
+    database: &Database,
+    ca: &str,
+    flags: i64,
+) -> ConnectionSettings {
     let text = |value: &str| Input::Bytes(value.as_bytes().to_vec());
     let key = |key: &str| Key::Str(key.as_bytes().to_vec());
     let input = Input::Map(vec![
@@ -96,17 +118,14 @@ fn over_tls(endpoint: &Endpoint, database: &Database, ca: &str, flags: i64) -> H
         (key("ssl_ca"), text(ca)),
         (key("driverOptions"), Input::Map(vec![(key("flags"), Input::Int(flags))])),
     ]);
-    Harness::of(
-        ConnectionSettings::parse(&input, &Defaults::default()).unwrap(),
-        Options::default(),
-    )
+    ConnectionSettings::parse(&input, &Defaults::default()).unwrap()
 }
 
 #[test]
 fn p22_tls_with_right_and_wrong_private_authority() {
     let certificates = Certificates::new("authority");
     certificates.issue("server", "IP:127.0.0.1");
-    let server = certificates.server("server");
+    let server = certificates.server("server", "TLSv1.2,TLSv1.3");
     let mut database = Database::on(&server, &Shape::default());
     let uid = database.insert(&Run::running(OWNER, LEASE));
     let endpoint = server.endpoint();
@@ -137,15 +156,16 @@ fn p22_tls_with_right_and_wrong_private_authority() {
     assert_row(&database.row(uid), &before, "nothing reached the server");
 
     // Without verification the connection is encrypted, and the server is not authenticated.
-    let flags = MYSQLI_CLIENT_SSL | MYSQLI_CLIENT_SSL_DONT_VERIFY_SERVER_CERT;
-    assert!(over_tls(endpoint, &database, "", flags).renew_lease(uid, OWNER, LEASE + 3).unwrap());
+    assert!(
+        over_tls(endpoint, &database, "", UNVERIFIED).renew_lease(uid, OWNER, LEASE + 3).unwrap()
+    );
 }
 
 #[test]
 fn p22_tls_certificate_for_another_name_is_refused() {
     let certificates = Certificates::new("name");
     certificates.issue("server", "DNS:db.example");
-    let server = certificates.server("server");
+    let server = certificates.server("server", "TLSv1.2,TLSv1.3");
     let mut database = Database::on(&server, &Shape::default());
     let uid = database.insert(&Run::running(OWNER, LEASE));
     let mut harness =
@@ -155,56 +175,188 @@ fn p22_tls_certificate_for_another_name_is_refused() {
     assert_eq!(database.get(uid, "lease_expires"), LEASE.to_string());
 }
 
-/// Certificates that PHP's drivers take: each is refused with what to change, and never taken
-/// unverified.
-#[test]
-fn p22_refused_certificates_name_cause_and_remedy() {
-    let certificates = Certificates::new("refused");
-    let sign = |file: &str, more: &str| {
-        certificates.openssl(&format!(
-            "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=127.0.0.1 -keyout {file}.key -out {file}.csr"
+const UNVERIFIED: i64 = MYSQLI_CLIENT_SSL | MYSQLI_CLIENT_SSL_DONT_VERIFY_SERVER_CERT;
+
+/// What is made of an `openssl req` for 127.0.0.1.
+impl Certificates {
+    /// A certificate of the authority `ca` with these extensions; of version 1 without any.
+    fn sign(&self, file: &str, key: &str, extensions: &[&str]) {
+        self.openssl(&format!(
+            "req -newkey {key} -nodes -subj /CN=127.0.0.1 -keyout {file}.key -out {file}.csr"
         ));
-        certificates.openssl(&format!(
-            "x509 -req -in {file}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 30 -out {file}.pem{more}"
-        ));
-    };
-    sign("v1", "");
-    std::fs::write(certificates.path("cn.ext"), "basicConstraints=CA:FALSE\n").unwrap();
-    sign("cn", " -extfile cn.ext");
-    for (file, constraint) in [("pinned", "CA:TRUE"), ("leaf", "CA:FALSE")] {
-        certificates.openssl(&format!(
-            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 \
-             -addext basicConstraints=critical,{constraint} -keyout {file}.key -out {file}.pem"
+        let mut sign = format!(
+            "x509 -req -in {file}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 30 -out {file}.pem"
+        );
+        if !extensions.is_empty() {
+            std::fs::write(self.path(&format!("{file}.ext")), extensions.join("\n")).unwrap();
+            sign.push_str(&format!(" -extfile {file}.ext"));
+        }
+        self.openssl(&sign);
+    }
+
+    /// A certificate that is its own authority, with these extensions.
+    fn self_signed(&self, file: &str, extensions: &[&str]) {
+        let extensions: String = extensions.iter().map(|text| format!(" -addext {text}")).collect();
+        self.openssl(&format!(
+            "req -x509 -newkey {EC} -nodes -days 30 -subj /CN=127.0.0.1{extensions} -keyout {file}.key -out {file}.pem"
         ));
     }
-    for (file, ca, unverified, remedy) in [
-        ("v1", "ca.pem", false, "version 3"),
-        ("cn", "ca.pem", true, "subjectAltName"),
-        ("pinned", "pinned.pem", true, "CA:FALSE"),
+
+    /// A certificate that is its own authority and expired in 2020.
+    fn expired(&self, file: &str) {
+        let settings = "[ca]\ndefault_ca=x\n[x]\ndatabase=index\nnew_certs_dir=.\ndefault_md=sha256\npolicy=p\nrand_serial=yes\n\
+                        [p]\ncommonName=supplied\n[e]\nbasicConstraints=critical,CA:TRUE\nsubjectAltName=IP:127.0.0.1\n";
+        std::fs::write(self.path("ca.cnf"), settings).unwrap();
+        std::fs::write(self.path("index"), "").unwrap();
+        self.openssl(&format!(
+            "req -newkey {EC} -nodes -subj /CN=127.0.0.1 -keyout {file}.key -out {file}.csr"
+        ));
+        self.openssl(&format!(
+            "ca -batch -notext -config ca.cnf -selfsign -keyfile {file}.key -in {file}.csr -extensions e -startdate 20200101000000Z \
+             -enddate 20200201000000Z -out {file}.pem"
+        ));
+    }
+}
+
+const EC: &str = "ec -pkeyopt ec_paramgen_curve:P-256";
+
+/// Certificates that the driver's own TLS refuses, or that PHP's drivers accept: each is accepted
+/// only where the settings allow it, and refused with what to change.
+#[test]
+fn p22_unusual_certificates_are_accepted_or_refused_with_a_remedy() {
+    let certificates = Certificates::new("unusual");
+    let address = "subjectAltName=IP:127.0.0.1";
+    certificates.sign("v1", EC, &[]);
+    certificates.sign("v1-rsa", "rsa:2048", &[]);
+    certificates.sign("cn", EC, &["basicConstraints=CA:FALSE"]);
+    certificates.self_signed("pinned", &["basicConstraints=critical,CA:TRUE", address]);
+    certificates.self_signed("other-name", &["subjectAltName=DNS:db.example"]);
+    certificates.self_signed("leaf", &["basicConstraints=critical,CA:FALSE", address]);
+    certificates.expired("expired");
+    for (file, tls, cases) in [
+        ("v1", "TLSv1.3", &[("ca", Err("cannot be verified")), ("", Ok(()))][..]),
+        ("v1-rsa", "TLSv1.2", &[("v1-rsa", Err("cannot be verified")), ("", Ok(()))]),
+        ("cn", "TLSv1.3", &[("ca", Err("subjectAltName")), ("", Ok(()))]),
+        // The file with the certificate itself; one with another certificate.
+        ("pinned", "TLSv1.3", &[("pinned", Ok(())), ("leaf", Err("CA:FALSE")), ("", Ok(()))]),
+        ("pinned", "TLSv1.2", &[("pinned", Ok(())), ("", Ok(()))]),
+        ("other-name", "TLSv1.3", &[("other-name", Err("subjectAltName")), ("", Ok(()))]),
+        ("leaf", "TLSv1.3", &[("leaf", Ok(()))]),
+        ("expired", "TLSv1.3", &[("expired", Err("renew")), ("", Ok(()))]),
     ] {
-        let server = certificates.server(file);
+        let server = certificates.server(file, tls);
         let mut database = Database::on(&server, &Shape::default());
         let uid = database.insert(&Run::running(OWNER, LEASE));
-        let ca = certificates.path(ca);
-        let mut verified = over_tls(server.endpoint(), &database, &ca, MYSQLI_CLIENT_SSL);
-        let error = error_of(Kind::Connection, verified.renew_lease(uid, OWNER, LEASE + 1));
-        assert!(error.message.contains(remedy), "{file}: {error}");
-        let flags = MYSQLI_CLIENT_SSL | MYSQLI_CLIENT_SSL_DONT_VERIFY_SERVER_CERT;
-        let answer =
-            over_tls(server.endpoint(), &database, &ca, flags).renew_lease(uid, OWNER, LEASE + 2);
-        match answer {
-            Ok(renewed) => assert!(renewed && unverified, "{file}"),
-            Err(error) => assert!(!unverified && error.message.contains(remedy), "{file}: {error}"),
+        for (number, (ca, expected)) in cases.iter().enumerate() {
+            let lease = LEASE + 1 + i64::try_from(number).unwrap();
+            let (path, flags) = match *ca {
+                "" => (String::new(), UNVERIFIED),
+                ca => (certificates.path(&format!("{ca}.pem")), MYSQLI_CLIENT_SSL),
+            };
+            let mut harness = over_tls(server.endpoint(), &database, &path, flags);
+            let answer = harness.renew_lease(uid, OWNER, lease);
+            match (answer, expected) {
+                (Ok(true), Ok(())) => {}
+                (Err(error), Err(remedy)) if error.message.contains(remedy) => {
+                    assert_eq!(error.kind, Kind::Connection, "{error}");
+                }
+                (answer, _) => panic!("{file} over {tls} with ca {ca:?}: {answer:?}"),
+            }
         }
     }
-    // As the remedy says: a self-signed certificate of no authority, pinned.
-    let server = certificates.server("leaf");
+}
+
+/// Through the relay, which replaces the driver's TLS: everything as without it.
+#[test]
+fn p29_connection_through_the_relay_works_and_closes() {
+    let certificates = Certificates::new("relay");
+    certificates.sign("v1", EC, &[]);
+    let server = certificates.server("v1", "TLSv1.3");
     let mut database = Database::on(&server, &Shape::default());
     let uid = database.insert(&Run::running(OWNER, LEASE));
-    let pinned = certificates.path("leaf.pem");
-    assert!(
-        over_tls(server.endpoint(), &database, &pinned, MYSQLI_CLIENT_SSL)
-            .renew_lease(uid, OWNER, LEASE + 1)
-            .unwrap()
+    let mut harness = over_tls(server.endpoint(), &database, "", UNVERIFIED);
+    all_operations(&mut database, &mut harness);
+
+    // Larger than all buffers on the way, in both directions.
+    let long = "x".repeat(3_000_000);
+    let length = harness.run(async |session, _| {
+        let sql = format!("SELECT REPEAT('{long}', 2), CONNECTION_ID()");
+        let rows = session.query(&sql, Params::Empty).await?;
+        Ok(rows[0].get::<String, _>(0).map(|text| text.len()))
+    });
+    assert_eq!(length.unwrap(), Some(6_000_000));
+
+    // A connection that the server ended is replaced once.
+    for connection in server.connections() {
+        if connection.database == database.name() && connection.id != database.client().id() {
+            database.client().run(&format!("KILL {}", connection.id));
+        }
+    }
+    assert!(harness.renew_lease(uid, OWNER, LEASE + 5).unwrap());
+    let wrong = Endpoint { password: "wrong".into(), ..server.endpoint().clone() };
+    let error = error_of(
+        Kind::Connection,
+        over_tls(&wrong, &database, "", UNVERIFIED).renew_lease(uid, OWNER, LEASE + 6),
     );
+    assert_eq!(error.code, 1045, "{error}");
+    let aborted = |database: &mut Database| {
+        database.client().rows("SHOW GLOBAL STATUS LIKE 'Aborted_clients'")
+    };
+    let before = aborted(&mut database);
+    harness
+        .run(async |session, _| {
+            session.close(PATIENCE).await;
+            Ok(())
+        })
+        .unwrap();
+    until_closed(&server, &mut database, "closed");
+    assert_eq!(aborted(&mut database), before, "the protocol's quit was sent");
+}
+
+#[test]
+fn p29_stalled_relay_leaves_no_row_lock_or_connection() {
+    let certificates = Certificates::new("stalled");
+    certificates.sign("v1", EC, &[]);
+    let server = certificates.server("v1", "TLSv1.3");
+    let mut database = Database::on(&server, &Shape::default());
+    let uid = database.insert(&Run::running(OWNER, LEASE));
+    // A reply stalls, in a transaction, with and without a forked child that holds copies.
+    for forks in [false, true] {
+        let stalling = Stalling::start(server.endpoint(), "", usize::MAX);
+        let mut harness = unverified(&stalling.endpoint, &database, 5_000, 700);
+        assert!(locking_read(&mut harness, uid).unwrap());
+        // SAFETY: the child calls nothing but pause(2), until it is killed.
+        let child = if forks { unsafe { libc::fork() } } else { -1 };
+        if child == 0 {
+            loop {
+                // SAFETY: as above.
+                unsafe { libc::pause() };
+            }
+        }
+        stalling.freeze();
+        let error = error_of(Kind::Connection, locking_read(&mut harness, uid));
+        assert!(error.message.contains("queryTimeoutMs"), "{error}");
+        until_closed(&server, &mut database, "a stalled reply");
+        database.client().run(&format!(
+            "SELECT uid FROM {} WHERE uid = {uid} FOR UPDATE NOWAIT",
+            harness.options.table.quoted()
+        ));
+        if forks {
+            // SAFETY: the child of this test.
+            unsafe {
+                libc::kill(child, libc::SIGKILL);
+                libc::waitpid(child, std::ptr::null_mut(), 0);
+            }
+        }
+    }
+    // Connecting stalls: before the greeting, in the handshake, and later.
+    for passed in [0, 50, 150, 600, 1_200, 1_800] {
+        let stalling = Stalling::start(server.endpoint(), "", passed);
+        let mut harness = unverified(&stalling.endpoint, &database, 300, 700);
+        for _ in 0..3 {
+            let error = error_of(Kind::Connection, harness.renew_lease(uid, OWNER, LEASE));
+            assert!(error.message.contains("connectTimeoutMs"), "{passed}: {error}");
+        }
+        until_closed(&server, &mut database, "a stalled connect");
+    }
 }
