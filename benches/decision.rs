@@ -11,10 +11,10 @@ use nrllm_runtime::domain::decision::{Facts, after_failure, stale};
 fn decision(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("decision");
     let facts = Facts { pending_effect: b"idempotent_write", has_request: true, requeue_count: 2 };
-    let fenced = Facts { pending_effect: b"non_idempotent_write", ..facts };
+    let forbidden = Facts { pending_effect: b"non_idempotent_write", ..facts };
     group.bench_function("stale", |bencher| bencher.iter(|| stale(black_box(facts), black_box(3))));
-    group.bench_function("stale, fenced", |bencher| {
-        bencher.iter(|| stale(black_box(fenced), black_box(3)))
+    group.bench_function("stale, forbidden", |bencher| {
+        bencher.iter(|| stale(black_box(forbidden), black_box(3)))
     });
     group.bench_function("after a failure", |bencher| {
         bencher.iter(|| after_failure(black_box(true), black_box(facts), black_box(3)))

@@ -48,7 +48,7 @@ async fn prepare(socket: &str, user: &str, password: &str, database: &str) -> Co
     let mut conn = Conn::new(options).await.expect("the private server answers");
     conn.query_drop(format!("CREATE DATABASE `{database}` CHARACTER SET utf8mb4")).await.unwrap();
     conn.query_drop(format!("USE `{database}`")).await.unwrap();
-    for statement in include_str!("../tests/support/schema.sql")
+    for statement in include_str!("../examples/schema.sql")
         .split(";\n")
         .filter(|text| text.contains("CREATE TABLE"))
     {
@@ -111,7 +111,7 @@ fn renewal(criterion: &mut Criterion) {
                     .block_on(renew_lease(
                         &mut session,
                         Context::now(&options),
-                        Holder { owner: "nobody", ..HOLDER },
+                        Holder { owner: "worker:other", ..HOLDER },
                         LEASE
                     ))
                     .unwrap()
@@ -119,7 +119,7 @@ fn renewal(criterion: &mut Criterion) {
         });
     });
     let mut marked = false;
-    group.bench_function("fence", |bencher| {
+    group.bench_function("mark", |bencher| {
         bencher.iter(|| {
             marked = !marked;
             let effect = if marked { "idempotent_write" } else { "" };

@@ -47,7 +47,7 @@ $died = "UPDATE tx_nrllm_agentrun SET status = 'running', claimed_by = CONCAT('w
 $operations = [
     'renew' => ["renew $batch $uid " . OWNER . ' %d 1', null, $plan['rounds'], 1],
     'heartbeat' => ["heartbeats 5 $uid " . OWNER, null, 1, 1],
-    'fence' => ["fence $batch $uid " . OWNER . ' %d', null, $plan['rounds'], 1],
+    'mark' => ["mark $batch $uid " . OWNER . ' %d', null, $plan['rounds'], 1],
     'claim' => ["claim $batch $first " . OWNER . ' 1900000000', $queued, $plan['rounds'], 1],
     'recover' => ["recover $batch $first " . OWNER, $held, $plan['rounds'], 1],
     'reap of 500, a run' => ['reap ' . STALE . ' 1800000000', $died, $plan['reaps'], STALE],
@@ -68,7 +68,7 @@ foreach ($operations as $operation => [$command, $prepare, $rounds, $runs]) {
             }
             if ($prepare !== null) {
                 $server->run($prepare);
-                $server->settle();
+                $server->awaitIdle();
             }
             $sample = sample($server, $workers[$variant], sprintf($command, 1_800_000_000 + ($round + 2) * 1_000), $own);
             // The first round fills caches.

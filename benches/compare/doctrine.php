@@ -69,7 +69,7 @@ final class DoctrineVariant implements Variant
         return $query->executeStatement() > 0 || $this->isHeld($uid, $owner);
     }
 
-    public function fence(int $uid, string $owner, string $effect, int $lease): bool
+    public function mark(int $uid, string $owner, string $effect, int $lease): bool
     {
         $query = $this->update(['pending_effect' => $effect, 'lease_expires' => $lease, 'tstamp' => time()]);
         $this->owned($query, $uid, $owner);

@@ -89,7 +89,7 @@ final class Server
      * Waits until the server has purged the remains of the last measurement, so that the next one
      * is not slowed down.
      */
-    public function settle(): void
+    public function awaitIdle(): void
     {
         $until = microtime(true) + 20;
         while (microtime(true) < $until && (int) $this->value("SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Innodb_history_list_length'") > 50) {
@@ -150,7 +150,11 @@ final class Worker
         return $command;
     }
 
-    /** @return array{done: int, n: int, p50: float, total: float, user: int, system: int, peak: int} The answer to a command. */
+    /**
+     * Returns the answer to a command.
+     *
+     * @return array{done: int, n: int, p50: float, total: float, user: int, system: int, peak: int}
+     */
     public function ask(string $command): array
     {
         $this->send($command);

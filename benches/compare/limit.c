@@ -220,9 +220,9 @@ int main(int argc, char **argv)
     /* The isolation level in which the server logs statements, as in the other variants. */
     run("SET SESSION tx_isolation = IF(@@log_bin AND @@binlog_format <> 'ROW', 'REPEATABLE-READ', 'READ-COMMITTED')");
 
-    struct statement renew, fence, claim, lock, requeue;
+    struct statement renew, mark, claim, lock, requeue;
     prepare(&renew, "UPDATE %s FORCE INDEX (PRIMARY) SET lease_expires = ?, tstamp = ? WHERE uid = ? AND status = 'running' AND " OWNED, "iiis");
-    prepare(&fence, "UPDATE %s FORCE INDEX (PRIMARY) SET pending_effect = ?, lease_expires = ?, tstamp = ? WHERE uid = ? AND status = 'running' AND "
+    prepare(&mark, "UPDATE %s FORCE INDEX (PRIMARY) SET pending_effect = ?, lease_expires = ?, tstamp = ? WHERE uid = ? AND status = 'running' AND "
         OWNED, "siiis");
     prepare(&claim, "UPDATE %s FORCE INDEX (PRIMARY) SET status = 'running', claimed_by = ?, lease_expires = ?, started_at = ?, tstamp = ? "
         "WHERE uid = ? AND status = 'queued'", "siiii");
@@ -259,16 +259,16 @@ int main(int argc, char **argv)
             }
             printf("{\"done\":%lld,\"n\":%ld}\n", done, n);
             fflush(stdout);
-        } else if (sscanf(line, "fence %ld %ld %127s %ld", &n, &uid, owner, &lease) == 4) {
+        } else if (sscanf(line, "mark %ld %ld %127s %ld", &n, &uid, owner, &lease) == 4) {
             measure_begin((size_t)n);
             for (long i = 0; i < n; i++) {
                 uint64_t start = nanoseconds();
-                text(&fence, 0, i % 2 ? "" : "idempotent_write");
-                fence.numbers[1] = lease + i;
-                fence.numbers[2] = time(NULL);
-                fence.numbers[3] = uid;
-                text(&fence, 4, owner);
-                done += execute(&fence) > 0;
+                text(&mark, 0, i % 2 ? "" : "idempotent_write");
+                mark.numbers[1] = lease + i;
+                mark.numbers[2] = time(NULL);
+                mark.numbers[3] = uid;
+                text(&mark, 4, owner);
+                done += execute(&mark) > 0;
                 samples[sample_count++] = nanoseconds() - start;
             }
             answer(done);
@@ -319,7 +319,7 @@ int main(int argc, char **argv)
         }
     }
     mysql_stmt_close(renew.handle);
-    mysql_stmt_close(fence.handle);
+    mysql_stmt_close(mark.handle);
     mysql_stmt_close(claim.handle);
     mysql_stmt_close(lock.handle);
     mysql_stmt_close(requeue.handle);

@@ -26,7 +26,7 @@ final class NativeVariant implements Variant
         return $this->runtime->renewLease($uid, $owner, $lease);
     }
 
-    public function fence(int $uid, string $owner, string $effect, int $lease): bool
+    public function mark(int $uid, string $owner, string $effect, int $lease): bool
     {
         return $this->runtime->markPendingEffect($uid, $owner, $effect, $lease);
     }

@@ -48,9 +48,9 @@ final class PlainVariant implements Variant
         return $statement->rowCount() > 0;
     }
 
-    public function fence(int $uid, string $owner, string $effect, int $lease): bool
+    public function mark(int $uid, string $owner, string $effect, int $lease): bool
     {
-        $statement = $this->statements['fence'] ??= $this->pdo->prepare(
+        $statement = $this->statements['mark'] ??= $this->pdo->prepare(
             "UPDATE $this->table FORCE INDEX (PRIMARY) SET pending_effect = ?, lease_expires = ?, tstamp = ? WHERE uid = ? AND status = 'running' AND "
                 . self::OWNED,
         );

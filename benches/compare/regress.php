@@ -19,7 +19,7 @@ const HEADROOM = 1.1;
 /** Instructions counted, and the most system calls. */
 const BOUNDS = [
     'renew' => ['count-renew %d UID OWNER 1900000000', 11_850, 5],
-    'fence' => ['fence %d UID OWNER 1900000000', 14_850, 5],
+    'mark' => ['mark %d UID OWNER 1900000000', 14_850, 5],
     'classify unloaded' => ['count-classify %d unloaded', 1_490, 0],
     'classify plain' => ['count-classify %d plain', 1_436, 0],
     'classify serverError' => ['count-classify %d serverError', 1_815, 0],
@@ -50,7 +50,7 @@ $worker = new Worker('module', $server, $database);
 $worker->ask("renew 3 $uid " . OWNER . ' 1800000000 1');
 $own = $server->counters();
 $own = counters_between($own, $server->counters(), []);
-foreach (['renew changed' => "renew 50 $uid " . OWNER . ' 1800000100 1', 'renew unchanged' => "renew 50 $uid " . OWNER . ' 1800000200 0', 'renew lost' => "renew 50 $uid nobody 1800000300 1"] as $name => $command) {
+foreach (['renew changed' => "renew 50 $uid " . OWNER . ' 1800000100 1', 'renew unchanged' => "renew 50 $uid " . OWNER . ' 1800000200 0', 'renew lost' => "renew 50 $uid worker:other 1800000300 1"] as $name => $command) {
     $before = $server->counters();
     $worker->ask($command);
     $between = counters_between($before, $server->counters(), $own);

@@ -86,15 +86,15 @@ $figure('classifyFailure, plain exception', 'at most 1 000 ns', amount($results[
     max($results['classify']['unloaded']['module']['ns'], $results['classify']['plain']['module']['ns']) <= 1_000);
 $worst = max(array_map(static fn (array $family): float => $family['module']['ns'] / $family['plain']['ns'], $results['classify']));
 $figure('classifyFailure: against the ladder in PHP, worst family', 'at most 1', sprintf('%.2f', $worst), $worst <= 1);
-if (isset($results['keeper read']['module'])) {
-    $figure('keeper read', 'under 200 ns', amount($results['keeper read']['module'], 'ns'), $results['keeper read']['module'] < 200);
+if (isset($results['lease read']['module'])) {
+    $figure('lease read', 'under 200 ns', amount($results['lease read']['module'], 'ns'), $results['lease read']['module'] < 200);
 }
 $start = $results['start'];
 $figure('start of PHP with the module', 'under 2 ms more', amount($start['with'] - $start['without'], 'µs'), $start['with'] - $start['without'] < 2_000);
 $figure('threads and sockets of that start', $start['threads and sockets without'], $start['threads and sockets with'], $start['threads and sockets without'] === $start['threads and sockets with']);
 if (isset($log['setups']['MIXED'])) {
     $mixed = $log['setups']['MIXED'];
-    foreach (['renew' => 'renew', 'fence' => 'fence', 'heartbeat' => 'renew'] as $operation => $beside) {
+    foreach (['renew' => 'renew', 'mark' => 'mark', 'heartbeat' => 'renew'] as $operation => $beside) {
         $ratio = $mixed[$operation]['module']['log'] / $mixed[$beside]['plain']['log'];
         $figure("binary log, MIXED: $operation, bytes against b's $beside", 'at most 1.3', sprintf('%.2f', $ratio), $ratio <= 1.3);
     }
@@ -110,9 +110,9 @@ if (isset($log['setups']['MIXED'])) {
 if ($scale !== null) {
     $figure('50 stale among 100 000 running listed, with the key', 'under 2 ms', amount($scale['with key']['list 50'], 'µs'), $scale['with key']['list 50'] < 2_000);
     foreach (['without key', 'with key'] as $key) {
-        $beats = $scale[$key]['beats']['module'];
-        $figure("heartbeats beside 2 reapers, $key: row lock waits", '0', (string) $beats['lock waits'], $beats['lock waits'] === 0);
-        $figure("heartbeats beside 2 reapers, $key: worst heartbeat", 'under 250 ms', amount($beats['max'], 'µs'), $beats['max'] < 250_000);
+        $heartbeats = $scale[$key]['heartbeats']['module'];
+        $figure("heartbeats beside 2 reapers, $key: row lock waits", '0', (string) $heartbeats['lock waits'], $heartbeats['lock waits'] === 0);
+        $figure("heartbeats beside 2 reapers, $key: worst heartbeat", 'under 250 ms', amount($heartbeats['max'], 'µs'), $heartbeats['max'] < 250_000);
     }
 }
 $markdown .= "# Results\n\nMade by `bin/bench`" . ($about['plan'] === 'quick' ? ' `--quick`' : '') . " on {$about['date']}: {$about['machine']}, {$about['cores']} cores (load average {$about['load']} when it began, other work included), PHP {$about['php']}, "
@@ -181,8 +181,8 @@ if ($scale !== null) {
     $markdown .= table(['key (status, lease_expires)', 'list 50', 'list all stale', 'status()', 'rows read to list 50'], $rows);
     $rows = [];
     foreach (['without key', 'with key'] as $key) {
-        foreach ($scale[$key]['beats'] as $who => $row) {
-            $rows[] = [$key, ['none' => 'no reaper', 'module' => '2 reapers, c', 'doctrine' => '2 reapers, a'][$who], $who === 'none' ? '-' : amount($row['drain'], 'µs'), number_format($row['beats'], 0, '.', ' '),
+        foreach ($scale[$key]['heartbeats'] as $who => $row) {
+            $rows[] = [$key, ['none' => 'no reaper', 'module' => '2 reapers, c', 'doctrine' => '2 reapers, a'][$who], $who === 'none' ? '-' : amount($row['drain'], 'µs'), number_format($row['heartbeats'], 0, '.', ' '),
                 amount($row['p50'], 'µs'), amount($row['p99'], 'µs'), amount($row['max'], 'µs'), (string) $row['lock waits'], (string) $row['deadlocks'], number_format($row['rows locked'], 0, '.', ' '), (string) $row['lost']];
         }
     }
@@ -233,7 +233,7 @@ if ($scale !== null) {
     $groups = [];
     foreach (['without key', 'with key'] as $key) {
         foreach (['p50' => 'median', 'p99' => '99 %', 'max' => 'worst'] as $field => $name) {
-            $groups["$name, $key"] = array_filter(['doctrine' => $scale[$key]['beats']['doctrine'][$field] ?? 0, 'module' => $scale[$key]['beats']['module'][$field], 'limit' => $scale[$key]['beats']['none'][$field]]);
+            $groups["$name, $key"] = array_filter(['doctrine' => $scale[$key]['heartbeats']['doctrine'][$field] ?? 0, 'module' => $scale[$key]['heartbeats']['module'][$field], 'limit' => $scale[$key]['heartbeats']['none'][$field]]);
         }
     }
     file_put_contents("$folder/scale.svg", bars('50 live heartbeats while two reapers drain 10 000 stale of 100 000 running runs', $machine, 'µs', $groups, ['doctrine' => 'beside reapers a', 'module' => 'beside reapers c', 'limit' => 'no reaper']));

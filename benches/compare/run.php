@@ -43,8 +43,8 @@ $held = "UPDATE tx_nrllm_agentrun SET status = 'running', claimed_by = '" . OWNE
 $operations = [
     'renew changed' => ["renew $batch $uid " . OWNER . ' %d 1', null],
     'renew unchanged' => ["renew $batch $uid " . OWNER . ' 1900000000 0', null],
-    'renew lost' => ["renew $batch $uid nobody 1900000000 1", null],
-    'fence' => ["fence $batch $uid " . OWNER . ' %d', null],
+    'renew lost' => ["renew $batch $uid worker:other 1900000000 1", null],
+    'mark' => ["mark $batch $uid " . OWNER . ' %d', null],
     'claim' => ["claim $batch $first " . OWNER . ' 1900000000', $queued],
     'recover' => ["recover $batch $first " . OWNER, $held],
 ];
@@ -80,7 +80,7 @@ foreach (MODES as $mode => $flush) {
 // ---- counts that no other load disturbs ---------------------------------------------------------
 note('instructions and system calls');
 slow_writes($server);
-foreach (['renew' => "count-renew %d $uid " . OWNER . ' 1900000000', 'fence' => "fence %d $uid " . OWNER . ' 1900000000'] as $operation => $command) {
+foreach (['renew' => "count-renew %d $uid " . OWNER . ' 1900000000', 'mark' => "mark %d $uid " . OWNER . ' 1900000000'] as $operation => $command) {
     foreach (array_keys(variants()) as $variant) {
         $results['counts'][$operation][$variant] = count_operation($server, $database, $variant, $command);
     }
@@ -116,8 +116,8 @@ foreach ($families as $family) {
     }
 }
 foreach (array_intersect($pure, ['module', 'ffi']) as $variant) {
-    note("keeper read, $variant");
-    $results['keeper read'][$variant] = $workers[$variant]->ask("keeper 500000 $uid " . OWNER)['p50'];
+    note("lease read, $variant");
+    $results['lease read'][$variant] = $workers[$variant]->ask("keep 500000 $uid " . OWNER)['p50'];
 }
 foreach ($workers as $worker) {
     $worker->close();
@@ -147,7 +147,7 @@ foreach ($plan['reaps'] as $size => $rounds) {
                     $server->run("UPDATE tx_nrllm_agentrun SET status = 'running', claimed_by = CONCAT('worker:dead:', uid), lease_expires = 1700000000 + uid % 977, requeue_count = 0 "
                         . "WHERE uid BETWEEN $from AND " . min($last, $from + 9_999));
                 }
-                $server->settle();
+                $server->awaitIdle();
                 $workers[$variant] ??= new Worker($variant, $server, $database);
                 $sample = sample($server, $workers[$variant], "reap $size 1800000000", $own);
                 if ($sample['done'] !== $size) {

@@ -63,7 +63,7 @@ foreach (['without key' => null, 'with key' => 'ALTER TABLE tx_nrllm_agentrun AD
         for ($from = $first; $from <= $last; $from += 20_000) {
             $server->run(sprintf($reset, $from, min($last, $from + 19_999)));
         }
-        $server->settle();
+        $server->awaitIdle();
     };
     $prepare();
     $server->run('ANALYZE TABLE tx_nrllm_agentrun');
@@ -80,7 +80,7 @@ foreach (['without key' => null, 'with key' => 'ALTER TABLE tx_nrllm_agentrun AD
     foreach (['none', 'module', 'doctrine'] as $reapers) {
         note("50 live workers, reapers: $reapers, $key");
         $prepare();
-        $beats = proc_open([...Worker::php('module'), __DIR__ . '/heartbeats.php', $server->socket, $server->user, $server->password, $database, 'tx_nrllm_agentrun', '100', ...array_map('strval', $owned)],
+        $heartbeats = proc_open([...Worker::php('module'), __DIR__ . '/heartbeats.php', $server->socket, $server->user, $server->password, $database, 'tx_nrllm_agentrun', '100', ...array_map('strval', $owned)],
             [['pipe', 'r'], ['pipe', 'w']], $pipes);
         fgets($pipes[1]);
         $two = $reapers === 'none' ? [] : [new Worker($reapers, $server, $database), new Worker($reapers, $server, $database)];
@@ -110,13 +110,13 @@ foreach (['without key' => null, 'with key' => 'ALTER TABLE tx_nrllm_agentrun AD
         fclose($pipes[0]);
         $answer = json_decode((string) stream_get_contents($pipes[1]), true, flags: JSON_THROW_ON_ERROR);
         fclose($pipes[1]);
-        proc_close($beats);
+        proc_close($heartbeats);
         $between = counters_between($before, $server->counters(), []);
         if ($answer['failed'] > 0 || ($two !== [] && $drained !== $stale)) {
             throw new \RuntimeException("{$answer['failed']} workers failed, $drained of $stale were handled");
         }
-        $row['beats'][$reapers] = [
-            'drain' => $two === [] ? 0 : $drain, 'beats' => count($answer['times']), 'lost' => $answer['refused'],
+        $row['heartbeats'][$reapers] = [
+            'drain' => $two === [] ? 0 : $drain, 'heartbeats' => count($answer['times']), 'lost' => $answer['refused'],
             'p50' => median($answer['times']) / 1_000, 'p99' => percentile($answer['times'], 0.99) / 1_000, 'max' => max($answer['times']) / 1_000,
             'lock waits' => $between['Innodb_row_lock_waits'], 'deadlocks' => $between['Innodb_deadlocks'] ?? 0, 'rows locked' => $most,
         ];

@@ -8,15 +8,15 @@ namespace Bench;
 // line of JSON; run.php sends the commands.
 //   php worker.php doctrine|plain|module|ffi SOCKET USER PASSWORD DATABASE TABLE
 //   renew N UID OWNER LEASE STEP     N renewals of one run, each lease STEP seconds after the last
-//   fence N UID OWNER LEASE          N times mark or clear
+//   mark N UID OWNER LEASE           N times mark or clear
 //   claim N FIRST OWNER LEASE        claims N queued runs, uids from FIRST
 //   recover N FIRST OWNER            a failure of N runs that the owner holds
 //   reap LIMIT NOW | drain LIMIT NOW (again and again, until nothing is left)
-//   classify N FAMILY                one of failures.php's families, or `unloaded`: a plain exception
+//   classify N FAMILY                a family of failures.php, or `unloaded`: a plain exception
 //                                    while none of the known classes is loaded
 //   count-renew N UID OWNER LEASE, count-classify N FAMILY
 //                                    the same without reading the clock, for counting instructions
-//   keeper N UID OWNER               keeps the lease, and reads it N times
+//   keep N UID OWNER                 keeps the lease, and reads it N times
 //   heartbeats N UID OWNER           keeps the lease until N heartbeats were sent
 //   status N | list N LIMIT NOW      status(), and a dry run
 // The answer: operations done and measured, the median and the sum of their times in ns, CPU time
@@ -39,7 +39,7 @@ interface Variant
 {
     public function __construct(Target $target);
     public function renew(int $uid, string $owner, int $lease): bool;
-    public function fence(int $uid, string $owner, string $effect, int $lease): bool;
+    public function mark(int $uid, string $owner, string $effect, int $lease): bool;
     public function claim(int $uid, string $owner, int $lease): bool;
     public function recover(int $uid, string $owner, \Throwable $error): string;
     /** @return array{int, int, int} requeued, dead-lettered, skipped */
@@ -136,9 +136,9 @@ while (($line = fgets(STDIN)) !== false) {
             [$uid, $owner, $lease, $step] = [$number(2), $word[3], $number(4), $number(5)];
             $answer = measure($number(1), static fn (int $i): bool => $variant->renew($uid, $owner, $lease + $i * $step));
             break;
-        case 'fence':
+        case 'mark':
             [$uid, $owner, $lease] = [$number(2), $word[3], $number(4)];
-            $answer = measure($number(1), static fn (int $i): bool => $variant->fence($uid, $owner, $i % 2 ? '' : 'idempotent_write', $lease + $i));
+            $answer = measure($number(1), static fn (int $i): bool => $variant->mark($uid, $owner, $i % 2 ? '' : 'idempotent_write', $lease + $i));
             break;
         case 'claim':
             [$first, $owner, $lease] = [$number(2), $word[3], $number(4)];
@@ -215,7 +215,7 @@ while (($line = fgets(STDIN)) !== false) {
             }
             $answer = ['done' => $done, 'n' => $n];
             break;
-        case 'keeper':
+        case 'keep':
             $lease = $variant->runtime()->keepLease($number(2), $word[3]);
             $answer = measure_loop($number(1),
                 static function (int $n) use ($lease): void { for ($i = 0; $i < $n; $i++) { $lease->isHeld(); } },
