@@ -1,5 +1,5 @@
 --TEST--
-NrLlmFailure: a value that tells itself as string and JSON
+NrLlmFailure: as a string and as JSON
 --EXTENSIONS--
 nrllm_runtime
 --FILE--

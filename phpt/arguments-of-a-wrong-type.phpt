@@ -1,15 +1,18 @@
 --TEST--
-A wrong type is a TypeError in the words of PHP, before any SQL
+An argument of a wrong type is a TypeError in PHP's words, before any SQL
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
 <?php
 declare(strict_types=1);
 require __DIR__ . '/inc/db.inc';
-// No server listens there: whatever reached it would be a connection error.
+// No server listens there: a call that needed it would be a connection error.
 $runtime = new NrLlmRuntime(['driver' => 'mysqli', 'host' => '127.0.0.1', 'port' => 1, 'user' => 'u', 'dbname' => 'd'], ['connectTimeoutMs' => 200]);
 $error = new Exception('x');
-/** PHP's own words: for a function in PHP (the FFI bridge) they go on with the place of the call, and from 8.3 on they tell true from false. */
+/**
+ * PHP's own words: for a function in PHP (the FFI bridge) the place of the call follows, and from
+ * 8.3 on true and false have names of their own.
+ */
 function type_error(string $label, callable $call): void
 {
     try {

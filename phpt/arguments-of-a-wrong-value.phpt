@@ -1,12 +1,12 @@
 --TEST--
-A wrong value is a ValueError that names the argument, before any SQL
+An argument of a wrong value is a ValueError that names it, before any SQL
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
 <?php
 declare(strict_types=1);
 require __DIR__ . '/inc/db.inc';
-// No server listens there: whatever reached it would be a connection error.
+// No server listens there: a call that needed it would be a connection error.
 $runtime = new NrLlmRuntime(['driver' => 'mysqli', 'host' => '127.0.0.1', 'port' => 1, 'user' => 'u', 'dbname' => 'd'], ['connectTimeoutMs' => 200]);
 $error = new Exception('x');
 $calls = [

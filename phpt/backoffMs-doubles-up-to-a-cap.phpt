@@ -1,5 +1,5 @@
 --TEST--
-backoffMs: 30 s doubled for each requeue, never over ten minutes, exact for any count; options and jitter in recoverFailure
+backoffMs(): 30 s doubled for each requeue, at most ten minutes, exact for any count; options and jitter in recoverFailure()
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -18,7 +18,8 @@ $delay = static function (array $options, int $count, array $columns = []) use (
 };
 var_dump($delay(['backoffBaseMs' => 100, 'backoffCapMs' => 150, 'maxRequeues' => 9], 0), $delay(['backoffBaseMs' => 100, 'backoffCapMs' => 150, 'maxRequeues' => 9], 8));
 var_dump($delay(['maxRequeues' => 0], 0));
-// u = CRC32("uuid:requeueCount") / 2^32, of the count that the row has now or had before: one and the same for Rust and SQL.
+// u = CRC32("uuid:requeueCount") / 2^32, where the count is that of the row after the requeue:
+// the same in Rust and in SQL.
 $uuid = '11111111-2222-3333-4444-555555555555';
 $got = $delay(['jitter' => 0.5], 1, ['uuid' => $uuid]);
 $of = static fn (int $count): int => (int) (60000 * (1 + 0.5 * crc32("$uuid:$count") / 2 ** 32));

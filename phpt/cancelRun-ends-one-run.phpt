@@ -1,5 +1,5 @@
 --TEST--
-cancelRun: ends what is not yet terminal, keeps the figures, drops payloads and lease, and changes one row at most
+cancelRun(): ends one run that is not terminal, keeps its totals, clears its payloads and lease
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -26,7 +26,7 @@ foreach (['queued' => true, 'waiting_for_approval' => true, 'waiting_for_input' 
     check(($db->row($uid) === $row) === !$expected, "row of $status");
 }
 var_dump($runtime->cancelRun('no-such-uuid'), $runtime->cancelRun(TestDb::uuid()));
-// Two rows of one uuid do not exist in the field; if they did, one call would end one.
+// The key over the uuid is not unique: with two rows of one uuid, a call ends one of them.
 $uuid = TestDb::uuid();
 $twins = [$db->insert(['uuid' => $uuid]), $db->insert(['uuid' => $uuid])];
 var_dump($runtime->cancelRun($uuid), count(array_filter($twins, static fn (int $uid): bool => $db->row($uid)['status'] === 'cancelled')));

@@ -1,5 +1,5 @@
 --TEST--
-claimQueued: wins a queued run once, changes only what a claim changes, and leaves every other status alone
+claimQueued(): wins a queued run once, changes only the columns of a claim, and refuses every other status
 --EXTENSIONS--
 nrllm_runtime
 --FILE--

@@ -1,5 +1,5 @@
 --TEST--
-Classes are final, have no properties, cannot be cloned, serialised, extended or given properties; value classes cannot be made by hand
+Classes are final, have no properties, and cannot be cloned, serialised, extended or given properties; value classes have no constructor
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -29,7 +29,7 @@ foreach ($objects as $object) {
     thrown_class('  unserialize', static fn () => unserialize(sprintf('O:%d:"%s":0:{}', strlen($object::class), $object::class)));
     thrown_class('  unserialize C', static fn () => @unserialize(sprintf('C:%d:"%s":0:{}', strlen($object::class), $object::class)));
     thrown_class('  new property', static function () use ($object): void { $object->extra = 1; });
-    // PHP makes such an object only of a class that is written in PHP, and then it is of no use.
+    // Only for a class that is written in PHP does PHP create such an object, which is unusable.
     thrown_class('  without constructor', static fn () => $class->newInstanceWithoutConstructor()->{match (true) {
         $object instanceof JsonSerializable => 'jsonSerialize',
         $object instanceof NrLlmLease => 'state',

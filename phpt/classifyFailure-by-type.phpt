@@ -1,5 +1,5 @@
 --TEST--
-classifyFailure: every family of the taxonomy, by type, with what follows from it
+classifyFailure(): every family of the taxonomy, by type, with its class and consequences
 --EXTENSIONS--
 nrllm_runtime
 --FILE--

@@ -1,5 +1,5 @@
 --TEST--
-classifyFailure never autoloads, never throws, runs no user code but getAttemptErrors(), and follows deep and cyclic chains without recursion
+classifyFailure() never autoloads, never throws, runs no user code but getAttemptErrors(), and follows deep and cyclic chains without recursion
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -9,7 +9,7 @@ $loaded = [];
 spl_autoload_register(static function (string $class) use (&$loaded): void {
     $loaded[] = $class;
 });
-// None of nr_llm's classes is loaded: nothing can match, and nothing is asked for.
+// None of nr_llm's classes is loaded: no type matches, and none is autoloaded.
 final class Loud extends Exception
 {
     public function __toString(): string
@@ -74,14 +74,15 @@ for ($i = 0; $i < 50000; $i++) {
     $chain = new P\FallbackChainExhaustedException([['error' => $chain]]);
 }
 echo '50 000 deep: ', NrLlmRuntime::classifyFailure($chain), "\n";
-// PHP frees such a chain by recursion of its own: taken apart here, so that the test is about the classification.
+// PHP frees such a chain by recursion of its own: it is dismantled here, so that only the
+// classification is tested.
 $parts = [];
 $attempts = new ReflectionProperty(P\FallbackChainExhaustedException::class, 'attempts');
 while ($chain instanceof P\FallbackChainExhaustedException) {
     $parts[] = $chain;
     $chain = $attempts->getValue($chain)[0]['error'];
 }
-// From the outside: each is held by nothing else any more, and holds one that the list still holds.
+// From the outermost: each has no other reference, and refers to one that is still in the list.
 foreach (array_keys($parts) as $i) {
     unset($parts[$i]);
 }

@@ -1,5 +1,5 @@
 --TEST--
-classifyFailure reads no virtual property: one that is nothing but hooks (PHP 8.4) has no value, and its hooks are not run
+classifyFailure() reads no virtual property (PHP 8.4): it has no value, and its hooks are not run
 --DESCRIPTION--
 The engine gives such a property no slot but the offset 2^32 - 1: what lies there is no part of the object. An older PHP has no hooks: there a
 class without the property, but with __get(), has to give the same answers.
@@ -27,14 +27,15 @@ foreach ($classes as $name => [$extends, $body]) {
     eval("class $name $extends { " . ($hooks ? $body : 'public function __get(string $name): mixed { user_code(); }') . ' }');
     echo $name, ': ', NrLlmRuntime::classifyFailure(new P\FallbackChainExhaustedException([new $name()])), "\n";
 }
-// A hook in front of a value leaves the value where it is: that is read, as that of any property, and the hook is not run.
+// A property with a hook and a value has the value in its slot: that is read, as for any property,
+// and the hook is not run.
 eval('class Backed { public mixed $error' . ($hooks ? ' { get => user_code() ?? $this->error; set => $value; }' : ';') . ' }');
 $attempt = new Backed();
 $attempt->error = new P\ProviderConnectionException('x');
 echo 'Backed: ', NrLlmRuntime::classifyFailure(new P\FallbackChainExhaustedException([$attempt])), "\n";
 eval('class Code extends ' . P\ProviderResponseException::class . ' { ' . ($hooks ? 'protected $code { get => user_code() ?? $this->code; }' : '') . ' }');
 echo 'Code: ', NrLlmRuntime::classifyFailure(new Code('x', 429)), "\n";
-// The path that writes goes the same way.
+// The operation that writes reads the property in the same way.
 require __DIR__ . '/inc/db.inc';
 $db = new TestDb();
 $uid = $db->running(time() + 100);

@@ -1,5 +1,5 @@
 --TEST--
-classifyFailure: the last attempt may be an object; its error is what its own class has by that name, or what was added, or what is above
+classifyFailure(): the last attempt may be an object; its error is the property that its own class declares, one that was added, or one of a parent class
 --EXTENSIONS--
 nrllm_runtime
 --FILE--

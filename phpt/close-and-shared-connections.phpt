@@ -1,5 +1,5 @@
 --TEST--
-One connection per process and settings: opened at the first call that needs it, shared by objects, ended by close() and with the last object, opened anew after it
+One connection per process and settings: opened by the first call, shared by objects, closed by close() and with the last object, opened again by the next call
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -9,7 +9,7 @@ require __DIR__ . '/inc/db.inc';
 $db = new TestDb();
 $sessions = static fn (): array => array_column($db->query("SELECT id FROM information_schema.processlist WHERE db = ? AND id <> CONNECTION_ID() ORDER BY id", [$db->name])
     ->fetch_all(MYSQLI_ASSOC), 'id');
-/** A closed session disappears when the server has noticed: asked until it has. */
+/** Waits until the server has noticed that a session was closed. */
 $until = static function (int $count) use ($sessions): int {
     for ($i = 0; $i < 2000 && count($sessions()) !== $count; $i++) {
         usleep(5000);

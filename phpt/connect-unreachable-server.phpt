@@ -1,5 +1,5 @@
 --TEST--
-A database that is down, silent or gone: NrLlmConnectionException within the time limit, naming the address
+A server that is down, does not answer or was lost: NrLlmConnectionException within the time limit, with the address
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -7,18 +7,18 @@ nrllm_runtime
 declare(strict_types=1);
 require __DIR__ . '/inc/db.inc';
 $account = ['driver' => 'mysqli', 'user' => 'u', 'password' => 'p', 'dbname' => 'd'];
-// Takes connections and never says a word.
+// Accepts connections and never sends a greeting.
 $silent = stream_socket_server('tcp://127.0.0.1:0');
 $silentPort = (int) explode(':', stream_socket_get_name($silent, false))[1];
 $silentSocket = tempnam(sys_get_temp_dir(), 'nrllm');
 unlink($silentSocket);
 $silentUnix = stream_socket_server("unix://$silentSocket");
-// Nothing listens there.
+// No server listens there.
 $closed = stream_socket_server('tcp://127.0.0.1:0');
 $closedPort = (int) explode(':', stream_socket_get_name($closed, false))[1];
 fclose($closed);
 $targets = [
-    'nobody listens' => ['host' => '127.0.0.1', 'port' => $closedPort],
+    'no server listens' => ['host' => '127.0.0.1', 'port' => $closedPort],
     'silent' => ['host' => '127.0.0.1', 'port' => $silentPort],
     'silent socket' => ['host' => 'localhost', 'unix_socket' => $silentSocket],
     'no such socket' => ['unix_socket' => '/nonexistent/mysqld.sock'],
@@ -49,7 +49,7 @@ foreach ($targets as $label => $target) {
 unlink($silentSocket);
 ?>
 --EXPECT--
-nobody listens: ok
+no server listens: ok
 silent: ok
 silent socket: ok
 no such socket: ok

@@ -1,5 +1,5 @@
 --TEST--
-Settings: mysqli and pdo_mysql arrays and URLs, over the socket and over TCP, with a password full of special characters
+Settings: mysqli and pdo_mysql arrays and URLs, over the socket and over TCP, with special characters in the password
 --EXTENSIONS--
 nrllm_runtime
 --INI--

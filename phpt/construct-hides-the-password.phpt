@@ -9,7 +9,7 @@ zend.exception_string_param_max_len=500
 <?php
 declare(strict_types=1);
 require __DIR__ . '/inc/db.inc';
-// The settings are made inside of each call: what a test hands around would show up in the traces by itself.
+// The settings are made inside each call: variables of the test would be in the traces themselves.
 const SECRET = 'SwordFish-9';
 function settings(array $others = []): array
 {
@@ -70,7 +70,8 @@ function dump_of(object $runtime): void
 print_r($db->runtime()->status());
 $dump = ob_get_clean();
 var_dump(str_contains($dump, SECRET), str_contains($dump, getenv('NRLLM_TEST_PASSWORD')));
-// Arguments are in the traces, or this test would show nothing; the connection is there as a sensitive value.
+// The traces have arguments, which the test depends on; the connection is there as a sensitive
+// value.
 var_dump(str_contains($traces['bad option'], 'an argument'), str_contains($traces['bad driver'], 'SensitiveParameterValue'));
 ?>
 --EXPECTF--

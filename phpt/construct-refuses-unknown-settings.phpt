@@ -1,5 +1,5 @@
 --TEST--
-The constructor refuses what it does not know, names it and says what is supported, before any connection
+The constructor refuses unknown settings before it connects, names them, and lists the supported ones
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -49,7 +49,8 @@ thrown_class('connection is null', static fn () => new NrLlmRuntime(null));
 thrown_class('connection is an object', static fn () => new NrLlmRuntime(new stdClass()));
 thrown_class('options are a string', static fn () => new NrLlmRuntime($good, 'x'));
 thrown_class('no argument', static fn () => new NrLlmRuntime());
-// What TYPO3's arrays also hold, empty strings, and everything at its limit, is taken. Nothing connects: there is no server at port 1.
+// Other keys of TYPO3's arrays, empty strings, and values at their limits are accepted. No
+// connection is opened: there is no server at port 1.
 new NrLlmRuntime(['wrapperClass' => 'X', 'initCommands' => 'SET x', 'tableoptions' => ['charset' => 'utf8mb4'], 'persistentConnection' => true,
     'unix_socket' => '', 'url' => '', 'ssl_ca' => '', 'driverOptions' => []] + $good);
 new NrLlmRuntime(['driver' => 'pdo_mysql', 'port' => '3306'] + $good, ['table' => 'other.tx_nrllm_agentrun', 'clock' => 'database', 'connectTimeoutMs' => 1,

@@ -1,5 +1,5 @@
 --TEST--
-deadLetterStale: ends a stale run with the reason given; payloads go, figures stay
+deadLetterStale(): ends a stale run with the given reason, clears its payloads and keeps its totals
 --EXTENSIONS--
 nrllm_runtime
 --FILE--

@@ -1,5 +1,5 @@
 --TEST--
-jitter: the delay that recoverFailure() tells, the message and dueRuns() agree to the second, and the share bounds them
+Jitter: the delay of recoverFailure(), the message and dueRuns() agree to the second, within the share
 --EXTENSIONS--
 nrllm_runtime
 mysqli
@@ -17,7 +17,7 @@ for ($i = 0; $i < 40; $i++) {
     $uid = $db->running($now + 60);
     $recovery = $runtime->recoverFailure($uid, 'worker:a', $failed, wake_up());
     $row = $db->row($uid);
-    // The definition, word for word: CRC32 of uuid and count as the row shows it, as a share of 2^32.
+    // The definition: CRC32 of the uuid and of the row's count, as a share of 2^32.
     $delay = (int) floor(600000 * (1 + 0.2 * (crc32($row['uuid'] . ':' . $row['requeue_count']) / 2 ** 32)));
     check($recovery->delayMs() === $delay, "{$recovery->delayMs()} is $delay");
     check($delay >= 600000 && $delay <= 720000, "$delay");

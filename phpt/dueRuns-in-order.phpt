@@ -1,5 +1,5 @@
 --TEST--
-dueRuns(): queued runs with a request whose backoff is over, by crdate and uid; nothing is written
+dueRuns(): queued runs with a request whose backoff has elapsed, by crdate and uid; nothing is written
 --EXTENSIONS--
 nrllm_runtime
 mysqli
@@ -24,21 +24,21 @@ foreach ([true, false] as $queuedAt) {
         'running' => $db->running($now),
         'failed' => $db->insert(['status' => 'failed']),
     ];
-    $tell = static function (string $label, array $list) use ($runs): void {
+    $print = static function (string $label, array $list) use ($runs): void {
         echo "  $label: ", implode(', ', array_map(static fn (array $r): string => array_search($r['uid'], $runs, true) . " ({$r['requeueCount']}, {$r['queuedSeconds']} s)", $list)) ?: '-', "\n";
     };
     $before = array_map($db->row(...), $runs);
     $all = $runtime->dueRuns(10, $now);
-    $tell('now', $all);
+    $print('now', $all);
     var_dump(array_keys($all[0]) === ['uid', 'uuid', 'requeueCount', 'queuedSeconds'], $all[0]['uuid'] === $before['a']['uuid']);
-    $tell('two', $runtime->dueRuns(2, $now));
-    $tell('a second later', $runtime->dueRuns(limit: 10, now: $now + 1));
-    $tell('at 0', $runtime->dueRuns(10, 0));
+    $print('two', $runtime->dueRuns(2, $now));
+    $print('a second later', $runtime->dueRuns(limit: 10, now: $now + 1));
+    $print('at 0', $runtime->dueRuns(10, 0));
     check(array_map($db->row(...), $runs) === $before, 'nothing is written');
     if ($queuedAt) {
         $db->query('UPDATE tx_nrllm_agentrun SET queued_at = ? WHERE uid = ?', [$now - 29, $runs['c']]);
         $db->query('UPDATE tx_nrllm_agentrun SET queued_at = ?, tstamp = ? WHERE uid = ?', [$now - 200, $now + 500, $runs['d']]);
-        $tell('by queued_at', $runtime->dueRuns(10, $now));
+        $print('by queued_at', $runtime->dueRuns(10, $now));
     }
 }
 echo "a worker without a bus\n";

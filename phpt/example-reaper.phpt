@@ -1,5 +1,5 @@
 --TEST--
-The example reaper: takes back stale runs, finds stranded ones, leaves live ones alone
+The example reaper: requeues stale runs, reports stranded ones, and leaves live ones unchanged
 --EXTENSIONS--
 nrllm_runtime
 mysqli
@@ -22,7 +22,7 @@ var_dump(preg_match("/^stranded {$uuid($stranded)} for 36\\d\\d s\n\$/", substr(
 foreach ([$dead, $tooOften, $live, $stranded] as $uid) {
     echo $db->line($uid, 'status', 'termination_reason', 'requeue_count'), "\n";
 }
-// Within the time a second one finds nothing more to do.
+// A second one within the time handles no run.
 var_dump(run_example('reaper.php', $db));
 ?>
 --EXPECT--

@@ -1,5 +1,5 @@
 --TEST--
-The example worker: executes what is due, ends each run, and stops when nothing is due
+The example worker: executes due runs, ends each, and stops when no run is due
 --EXTENSIONS--
 nrllm_runtime
 mysqli

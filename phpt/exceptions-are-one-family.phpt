@@ -1,5 +1,5 @@
 --TEST--
-Exceptions: one family under RuntimeException, made and extended in PHP as usual, with the file, line and trace of the call
+Exceptions: subclasses of RuntimeException, created and extended in PHP as usual, with the file, line and trace of the call
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -9,13 +9,13 @@ foreach (['NrLlmException', 'NrLlmConfigurationException', 'NrLlmConnectionExcep
     'NrLlmRunCancelledException'] as $name) {
     $class = new ReflectionClass($name);
     echo $name, ' extends ', $class->getParentClass()->getName(), $class->isFinal() ? ', final' : '', "\n";
-    $error = new $name('told by hand', 7, new LogicException('before'));
+    $error = new $name('made in PHP', 7, new LogicException('before'));
     check_by_hand($error);
 }
 function check_by_hand(NrLlmException $error): void
 {
     if ([$error->getMessage(), $error->getCode(), $error->getPrevious()?->getMessage(), $error->getFile(), $error->getLine() > 0, count($error->getTrace())]
-        !== ['told by hand', 7, 'before', __FILE__, true, 0]) {
+        !== ['made in PHP', 7, 'before', __FILE__, true, 0]) {
         var_dump($error);
     }
 }

@@ -1,5 +1,5 @@
 --TEST--
-failUndispatched: ends a run whose wake-up could not be sent, unless a worker or another requeue has it
+failUndispatched(): ends a run whose wake-up could not be sent, unless a worker has claimed it or it was requeued again
 --EXTENSIONS--
 nrllm_runtime
 --FILE--

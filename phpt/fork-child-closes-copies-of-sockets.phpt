@@ -1,5 +1,5 @@
 --TEST--
-Fork: the child closes its copies of the parent's sockets, and the parent's connections go on (rule 29)
+Fork: the child closes its copies of the parent's sockets, and the parent's connections stay open (rule 29)
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -21,15 +21,15 @@ $deadline = hrtime(true) + (int) 10e9;
 while ($lease->beats() < 3 && hrtime(true) < $deadline) {
     usleep(20000);
 }
-// That of the connection for calls and heartbeats, and pairs that the runtimes keep for themselves.
+// The socket of the connection for calls and heartbeats, and socket pairs of the runtimes.
 $connected = static fn (): int => (int) $db->value('SELECT COUNT(*) FROM information_schema.processlist WHERE db = ? AND id <> CONNECTION_ID()', [$db->name]);
 var_dump($connected());
 $ours = array_diff($sockets(), $before);
 $code = $db->fork(static fn (): int => count($ours) - count(array_intersect($sockets(), $ours)));
 echo "closed by the child: $code\n";
 var_dump($runtime->renewLease($uid, 'worker:a', 2000000031), $connected());
-$beats = $lease->beats();
-while ($lease->beats() < $beats + 3 && hrtime(true) < $deadline) {
+$heartbeats = $lease->beats();
+while ($lease->beats() < $heartbeats + 3 && hrtime(true) < $deadline) {
     usleep(20000);
 }
 var_dump($lease->state());

@@ -1,5 +1,5 @@
 --TEST--
-Fork: a child that destroys or closes the inherited object does not log the parent off
+Fork: a child that destroys or closes the inherited object does not close the parent's connection
 --DESCRIPTION--
 Dropping the driver's connection in the child deregisters its socket from the epoll instance that both share: the parent's next call
 would hang for ever.
@@ -45,7 +45,7 @@ foreach ($children as $label => $child) {
     printf(", %s\n", (hrtime(true) - $start) / 1e6 < 2000 * patience() ? 'at once' : 'late');
 }
 var_dump($sessions() === $before);
-// The other way round: the parent's object goes while a child still works.
+// Conversely, the parent's object is destroyed while a child still uses its copy.
 $pipe = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
 $db->closeLink();
 $pid = pcntl_fork();

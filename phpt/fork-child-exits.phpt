@@ -1,5 +1,5 @@
 --TEST--
-Fork: a child that only exits, by its end, by exit() or by a signal, costs the parent nothing
+Fork: a child that only exits, by its end, exit() or a signal, leaves the parent's connection usable
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -28,7 +28,7 @@ foreach ($children as $label => $child) {
     check((hrtime(true) - $start) / 1e6 < 3000 * patience(), "the child that $label ends at once");
     printf("%s: %d, parent %s\n", $label, $code, var_export($runtime->renewLease($uid, 'worker:a', 2000000002), true));
 }
-// An object that was made and never used before the fork.
+// An object without a call before the fork.
 $unused = $db->runtime();
 echo 'unused: ', $db->fork(static fn (): int => 0), ' ', var_export($unused->renewLease($uid, 'worker:a', 2000000003), true), "\n";
 var_dump($sessions() === $before);

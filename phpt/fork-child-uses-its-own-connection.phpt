@@ -1,5 +1,5 @@
 --TEST--
-Fork: the child works on a connection of its own, with the object it inherited and with one of its own; the parent goes on as before
+Fork: the child uses a connection of its own, with the inherited object and with a new one; the parent's connection stays usable
 --DESCRIPTION--
 A child that used the parent's socket would mix up the replies of both; one that closed it would silence the parent.
 --EXTENSIONS--

@@ -1,5 +1,5 @@
 --TEST--
-Every feature works with the rights that docs/operations.md lists, and with none less
+Every feature works with the privileges that docs/operations.md lists, and fails without any one of them
 --DESCRIPTION--
 The GRANT statements are read from the page itself, with the names of the test's database and account put in.
 --EXTENSIONS--
@@ -25,11 +25,11 @@ $wakeUp = ['table' => 'sys_messenger_messages', 'queue' => 'default', 'body' => 
     'placeholder' => '00000000-0000-0000-0000-000000000000'];
 $now = time();
 
-/** Each feature once, on runs of its own: name => call that says whether it did its work. */
+/** Each feature once, on runs of its own: name => call that returns whether it succeeded. */
 $features = [
     'claim' => static fn (NrLlmRuntime $r): bool => $r->claimQueued($db->insert(), 'worker:a', $now + 60),
     'renew' => static fn (NrLlmRuntime $r): bool => $r->renewLease($db->running($now + 60), 'worker:a', $now + 90),
-    'fence' => static fn (NrLlmRuntime $r): bool => $r->markPendingEffect($db->running($now + 60), 'worker:a', 'read_only', $now + 90),
+    'write fence' => static fn (NrLlmRuntime $r): bool => $r->markPendingEffect($db->running($now + 60), 'worker:a', 'read_only', $now + 90),
     'requeue' => static fn (NrLlmRuntime $r): bool => $r->requeue($db->running($now + 60), 'worker:a'),
     'requeue stale' => static fn (NrLlmRuntime $r): bool => $r->requeueStale($db->running($now - 60), $now),
     'dead-letter stale' => static fn (NrLlmRuntime $r): bool => $r->deadLetterStale($db->running($now - 60), $now, 'retries_exhausted'),
@@ -47,14 +47,14 @@ $wakeUps = [
     'reap, with wake-up' => static fn (NrLlmRuntime $r): bool => $r->reap(10, $now, ['only' => [$db->running($now - 60)], 'wakeUp' => $wakeUp])->requeued()[0]['wokenUp'],
     'stranded, with wake-up' => static fn (NrLlmRuntime $r): bool => $db->insert(['crdate' => 1]) > 0 && $r->strandedRuns(60, 1, null, $wakeUp)[0]['wokenUp'],
 ];
-$try = static function (array $features, bool $told) use ($runtime): void {
+$try = static function (array $features, bool $reported) use ($runtime): void {
     foreach ($features as $name => $feature) {
         try {
             $done = $feature($runtime());
         } catch (NrLlmException $error) {
             $done = $error::class . ' ' . $error->getCode();
         }
-        if ($done !== true || $told) {
+        if ($done !== true || $reported) {
             echo $name, ': ', is_string($done) ? $done : var_export($done, true), "\n";
         }
     }
@@ -81,7 +81,7 @@ stranded, with wake-up: NrLlm%s
 -- without UPDATE
 claim: NrLlmQueryException 1142
 renew: NrLlmQueryException 1142
-fence: NrLlmQueryException 1142
+write fence: NrLlmQueryException 1142
 requeue: NrLlmQueryException 1142
 requeue stale: NrLlmQueryException 1142
 dead-letter stale: NrLlmQueryException 1142

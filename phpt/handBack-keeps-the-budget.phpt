@@ -1,5 +1,5 @@
 --TEST--
-handBack returns the caller's run to the queue with its counter unchanged, and is refused by fence, request and ownership
+handBack(): requeues the caller's run with its counter unchanged, and is refused by write fence, request and ownership
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -24,7 +24,7 @@ foreach ([true, false] as $queuedAt) {
     echo TestDb::changes($before, $after);
     check(!$runtime->handBack($uid, 'worker:a'), 'once only');
     $refused = [
-        'fenced' => ['pending_effect' => 'non_idempotent_write'],
+        'write fence' => ['pending_effect' => 'non_idempotent_write'],
         'no request' => ['queued_request' => null],
         'empty request' => ['queued_request' => ''],
         'another owner' => ['claimed_by' => 'WORKER:A'],

@@ -1,5 +1,5 @@
 --TEST--
-identity: segment, host, pid and nonce; the same within a process, another after a fork, never over 64 bytes
+identity(): segment, host, pid and nonce; the same within a process, another after a fork, at most 64 bytes
 --EXTENSIONS--
 nrllm_runtime
 --FILE--

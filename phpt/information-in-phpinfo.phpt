@@ -1,5 +1,5 @@
 --TEST--
-phpinfo() and php --ri tell the version, the features, TLS and the threads
+phpinfo() and php --ri show the version, the features, TLS and the threads
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -8,13 +8,13 @@ ob_start();
 (new ReflectionExtension('nrllm_runtime'))->info();
 $lines = explode("\n", trim(ob_get_clean()));
 echo array_shift($lines), "\n";
-$told = [];
+$reported = [];
 foreach (array_filter($lines) as $line) {
     [$name, $value] = explode(' => ', $line, 2);
-    $told[$name] = $value;
+    $reported[$name] = $value;
 }
-echo implode("\n", array_keys($told)), "\n";
-var_dump($told['Version'] === NrLlmRuntime::VERSION, str_contains($told['Features'], 'php'), str_contains($told['TLS'], 'rustls'), $told['Threads'] !== '');
+echo implode("\n", array_keys($reported)), "\n";
+var_dump($reported['Version'] === NrLlmRuntime::VERSION, str_contains($reported['Features'], 'php'), str_contains($reported['TLS'], 'rustls'), $reported['Threads'] !== '');
 ?>
 --EXPECTF--
 nrllm_runtime

@@ -1,5 +1,5 @@
 --TEST--
-interruptOnLoss beside signal handlers: no call is lost, none comes twice
+interruptOnLoss beside signal handlers: every handler is called, and none twice
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -22,7 +22,7 @@ $busy = static function (): string {
         return 'interrupted: ' . $error->getMessage();
     }
 };
-// Beside signal handlers, which use the same flag of the engine: none is lost, none is called twice.
+// Signal handlers use the same flag of the engine: each is called, and none twice.
 $calls = 0;
 pcntl_async_signals(true);
 pcntl_signal(SIGUSR1, static function () use (&$calls): void { $calls++; });
@@ -44,8 +44,8 @@ for ($end = ms() + 600 * SLOW; ms() < $end;) {
 }
 echo "signals: thrown $thrown, ", $calls >= 50 ? 'handlers called' : "$calls calls", "\n";
 
-// A handler that throws at the same moment: both arrive, the handler's as the previous one. The loss is noticed inside usleep(), the alarm
-// ends it.
+// A handler that throws at the same moment: both are thrown, the handler's as the previous one. The
+// loss is noticed inside usleep(), which the alarm ends.
 pcntl_signal(SIGALRM, static function (): never { throw new DomainException('of the handler'); });
 $lease = $keep();
 $lose($lease);

@@ -1,5 +1,5 @@
 --TEST--
-interruptOnLoss: a loss during classification is thrown when that returns; it neither gets lost there nor changes what becomes of another run
+interruptOnLoss: a loss during classification is thrown when that returns, and does not change the result for another run
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -9,7 +9,7 @@ require __DIR__ . '/inc/keeper.inc';
 require __DIR__ . '/inc/provider.inc';
 use Netresearch\NrLlm\Provider\Exception as P;
 
-/** Its attempts are told when the lease is lost and some more code has run. */
+/** Returns its attempts after the lease was lost and some more code has run. */
 final class Slow extends P\FallbackChainExhaustedException
 {
     public static Closure $until;
@@ -18,11 +18,11 @@ final class Slow extends P\FallbackChainExhaustedException
     {
         check(until(self::$until), 'the loss');
         for ($i = 0; $i < 100000; $i++);
-        echo "  told\n";
+        echo "  reported\n";
         return [['error' => new P\ProviderConnectionException('x')]];
     }
 }
-/** Catches what it can. */
+/** Catches every exception. */
 final class Greedy extends P\FallbackChainExhaustedException
 {
     public function getAttemptErrors(): array
@@ -49,7 +49,7 @@ foreach ($calls as $label => $call) {
     $uid = $db->running(time() + 100);
     $other = $db->running(time() + 100);
     $lease = $runtime->keepLease($uid, 'worker:a', 20 * SLOW, ['everyMs' => 100 * SLOW, 'interruptOnLoss' => true]);
-    // Given away during the call, and no sooner: the loss falls into it.
+    // Requeued during the call and not before, so that the loss is noticed in it.
     Slow::$until = static function () use ($db, $lease, $uid): bool {
         $db->query("UPDATE tx_nrllm_agentrun SET claimed_by = 'worker:b' WHERE uid = ?", [$uid]);
         return $lease->state() === 'lost';
@@ -62,7 +62,7 @@ foreach ($calls as $label => $call) {
     $lease->release();
 }
 echo $db->line($other, 'status', 'requeue_count'), "\n";
-// A release in there takes the loss away, as everywhere.
+// A release during the classification cancels the interrupt, as everywhere.
 $uid = $db->running(time() + 100);
 $lease = $runtime->keepLease($uid, 'worker:a', 20 * SLOW, ['everyMs' => 100 * SLOW, 'interruptOnLoss' => true]);
 Slow::$until = static function () use ($db, $lease, $uid): bool {
@@ -71,7 +71,7 @@ Slow::$until = static function () use ($db, $lease, $uid): bool {
 };
 $failure = NrLlmRuntime::classifyFailure(new Slow([]));
 echo "released: $failure\n";
-// What user code throws in there is dropped: classification never throws.
+// An exception of user code during the classification is dropped: classification never throws.
 final class Throwing extends P\FallbackChainExhaustedException
 {
     public function getAttemptErrors(): array
@@ -83,26 +83,26 @@ echo 'throwing: ', NrLlmRuntime::classifyFailure(new Throwing([])), "\n";
 ?>
 --EXPECT--
 classifyFailure
-  told
+  reported
   thrown: NrLlmLeaseLostException
   once: nothing thrown
 greedy
-  told
+  reported
   thrown: NrLlmLeaseLostException
   once: nothing thrown
 in a chain
-  told
+  reported
   thrown: NrLlmLeaseLostException
   once: nothing thrown
 in a fiber
-  told
+  reported
   thrown: NrLlmLeaseLostException
   once: nothing thrown
 recoverFailure
-  told
+  reported
   thrown: NrLlmLeaseLostException
   once: nothing thrown
 status='queued' requeue_count='1'
-  told
+  reported
 released: connection
 throwing: unknown

@@ -1,5 +1,5 @@
 --TEST--
-interruptOnLoss: a loss between a call and the passing of its result neither crashes PHP nor waits, in any shape of code
+interruptOnLoss: a loss between a call and the passing of its result is thrown at once, in any form of code, without a crash
 --EXTENSIONS--
 nrllm_runtime
 pcntl

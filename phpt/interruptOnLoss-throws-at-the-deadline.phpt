@@ -1,5 +1,5 @@
 --TEST--
-interruptOnLoss: a deadline that passes without an answer of the server is thrown
+interruptOnLoss: a deadline that passes without the server's reply is thrown
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -8,7 +8,7 @@ declare(strict_types=1);
 require __DIR__ . '/inc/keeper.inc';
 $db = new TestDb();
 $runtime = $db->runtime();
-// The deadline passes, without any word from the server.
+// The deadline passes without a reply from the server.
 $uid = $db->running(time() + 100);
 $lease = $runtime->keepLease($uid, 'worker:a', 2 * SLOW, ['everyMs' => 1000 * SLOW, 'maxSilentSeconds' => 1, 'interruptOnLoss' => true]);
 thrown_class('deadline', static function (): void { while (true); });

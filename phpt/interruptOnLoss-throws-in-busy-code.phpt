@@ -127,7 +127,7 @@ foreach ($places as $label => $place) {
         return $took;
     });
     echo "$label: $how, $when\n";
-    // Once: the code that goes on is left alone.
+    // Once: the code that continues is not interrupted again.
     for ($end = ms() + 150; ms() < $end;);
     thrown_class('  step', $lease->step(...));
 }

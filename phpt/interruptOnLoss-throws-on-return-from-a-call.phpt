@@ -9,7 +9,8 @@ require __DIR__ . '/inc/keeper.inc';
 $db = new TestDb();
 $runtime = $db->runtime();
 $thief = thief($db);
-// None with a result that has to be freed: PHP forgets the result of a call that it is interrupted after, until the request ends.
+// No call with a result that has to be freed: PHP frees the result of an interrupted call only when
+// the request ends.
 $silent = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
 foreach (['usleep' => static fn () => usleep(1200000 * SLOW), 'DO SLEEP' => static fn () => $db->link()->query('DO SLEEP(1.2)'),
     'fread' => static fn () => stream_set_timeout($silent[0], SLOW, 200000) && fread($silent[0], 1)] as $label => $call) {

@@ -22,7 +22,7 @@ $busy = static function (): string {
         return 'interrupted: ' . $error->getMessage();
     }
 };
-// Two leases are lost inside one native call: each is thrown once, one as the previous of the other.
+// Two leases are lost in one native call: each is thrown once, one as the previous of the other.
 [$one, $two] = [$keep(), $keep()];
 $lose($one);
 $lose($two);

@@ -1,5 +1,5 @@
 --TEST--
-1 000 times kept and released: no memory, file, connection or thread is left; hundreds at once share one thread
+keepLease(): 1 000 leases kept and released leave no memory, file, connection or thread
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -29,28 +29,12 @@ for ($i = 0; $i < 1000; $i++) {
 $took = ms() - $start;
 $after = [memory_get_usage(), $resident(), $files()];
 echo 'PHP memory: ', $after[0] - $before[0] < 4096 ? 'flat' : $after[0] - $before[0] . ' more', "\n";
-// Valgrind keeps what was freed aside.
+// Valgrind does not release freed memory at once.
 echo 'resident: ', $after[1] - $before[1] < (patience() > 1 ? 65536 : 1024) ? 'flat' : $after[1] - $before[1] . ' KiB more', "\n";
 echo 'files: ', $after[2] - $before[2], " more\n";
 check($took < 20000 * SLOW, "1 000 cycles take their time: $took ms");
-
-// At once: one thread more, no connection more, heartbeats for each.
-$leases = [];
-for ($i = 0; $i < 300; $i++) {
-    $leases[] = $runtime->keepLease($db->running(time() + 100), 'worker:a', 10 * SLOW, ['everyMs' => 1000 * SLOW + $i]);
-}
-check(until(static fn (): bool => min(array_map(static fn (NrLlmLease $l): int => $l->beats(), $leases)) >= 2), 'each is beaten');
-echo count(array_filter($leases, static fn (NrLlmLease $l): bool => $l->isHeld())), ' held, threads ', threads(), ', connections ', count(connections($db)), "\n";
-unset($leases[0]);
-array_pop($leases)->release();
-echo 'threads ', threads(), "\n";
-$leases = [];
-echo 'threads ', threads(), "\n";
 ?>
 --EXPECT--
 PHP memory: flat
 resident: flat
 files: 0 more
-300 held, threads 2, connections 1
-threads 2
-threads 1

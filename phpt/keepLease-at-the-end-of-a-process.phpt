@@ -1,5 +1,5 @@
 --TEST--
-exit, a fatal error, an uncaught exception, the memory limit while a lease is kept: the process ends at once and the heartbeats with it
+keepLease(): exit, a fatal error, an uncaught exception and the memory limit end the process at once, and its heartbeats
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -16,7 +16,7 @@ $endings = [
     'memory limit' => static function (): void {
         ini_set('memory_limit', (string) (memory_get_usage(true) + (4 << 20)));
         str_repeat('x', 64 << 20);
-        // Under valgrind PHP's memory is not its own, and has no limit.
+        // Under valgrind PHP's allocator is replaced, and has no limit.
         getenv('USE_ZEND_ALLOC') === '0' && exit(255);
     },
     'time limit' => static function (): void {
@@ -26,7 +26,7 @@ $endings = [
     'interrupted and uncaught' => static function (NrLlmLease $lease) use ($db): void {
         $db->query("UPDATE tx_nrllm_agentrun SET claimed_by = 'worker:b' WHERE uid = ?", [$lease->runUid()]);
         while (true) {
-            // Through the FFI bridge the code has to ask.
+            // Through the FFI bridge the code has to call step().
             INTERRUPTS || $lease->step();
         }
     },
@@ -52,12 +52,12 @@ foreach ($endings as $label => $ending) {
         ini_set('display_errors', '0');
         ini_set('log_errors', '0');
         $GLOBALS['lease'] = $db->runtime()->keepLease($uid, 'worker:a', 4 * SLOW, ['everyMs' => 200 * SLOW, 'interruptOnLoss' => INTERRUPTS]);
-        check(until(static fn (): bool => $GLOBALS['lease']->beats() > 1), 'it beats');
+        check(until(static fn (): bool => $GLOBALS['lease']->beats() > 1), 'heartbeats are sent');
         register_shutdown_function(static function () use ($parent): void {
             // The heartbeats continue until the user's code has ended.
             $parent->say('ends at ' . ms() . ' ' . $GLOBALS['lease']->state());
         });
-        // Errors are for PHP to handle here.
+        // PHP handles the errors here.
         set_exception_handler(null);
         Closure::bind(static function () use ($ending): void { $GLOBALS['ending'] = $ending; }, null)();
         return child_of_ending($ending);
@@ -73,7 +73,7 @@ function child_of_ending(Closure $ending): int
     try {
         $ending($GLOBALS['lease']);
     } catch (Throwable $error) {
-        // As if it had not been caught: Party reports what its work throws.
+        // As if it had not been caught: Party reports an exception of its work.
         register_shutdown_function(static fn () => exit(255));
         exit(255);
     }
@@ -82,7 +82,7 @@ function child_of_ending(Closure $ending): int
 $row = static fn () => $db->value('SELECT GROUP_CONCAT(lease_expires ORDER BY uid) FROM tx_nrllm_agentrun');
 $before = $row();
 usleep(500000 * SLOW);
-echo $row() === $before ? 'no beat after the end' : 'beats after the end', "\n";
+echo $row() === $before ? 'no heartbeat after the end' : 'heartbeats after the end', "\n";
 ?>
 --EXPECT--
 end of the script: 0, held
@@ -96,4 +96,4 @@ interrupted and uncaught: 255, lost
 exception in a destructor: 255, held
 the server does not answer: 0, held
 killed: 137
-no beat after the end
+no heartbeat after the end

@@ -1,12 +1,12 @@
 --TEST--
-keepLease() checks its arguments before any SQL; the options are named; the class is like the others
+keepLease(): arguments and options are checked before any SQL; the class is final like the others
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
 <?php
 declare(strict_types=1);
 require __DIR__ . '/inc/keeper.inc';
-// Nothing listens there: an argument error that needed the server would be a connection error.
+// No server listens there: a check that needed it would be a connection error.
 $runtime = new NrLlmRuntime(['driver' => 'mysqli', 'host' => '127.0.0.1', 'port' => 1, 'user' => 'x', 'dbname' => 'x']);
 $keep = static fn (mixed ...$arguments) => static fn () => $runtime->keepLease(...$arguments);
 thrown('uid 0', $keep(0, 'w'));

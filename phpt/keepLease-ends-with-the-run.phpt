@@ -1,5 +1,5 @@
 --TEST--
-keepLease(): what ends a kept lease, what its state is then, and no heartbeat after it
+keepLease(): each way in which a run is lost or ends, the state of the lease then, and no heartbeat after it
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -40,10 +40,10 @@ foreach ($leases as $label => $lease) {
     check(in_array($lease->state(), ['lost', 'cancelled', 'stopped'], true), 'final');
     $after[$label] = $db->row($uids[$label]);
 }
-$beats = $stays->beats();
-check(until(static fn (): bool => $stays->beats() > $beats + 2), 'the others go on');
+$heartbeats = $stays->beats();
+check(until(static fn (): bool => $stays->beats() > $heartbeats + 2), 'the others stay renewed');
 foreach ($leases as $label => $lease) {
-    check($db->row($uids[$label]) === $after[$label], "no beat after $label");
+    check($db->row($uids[$label]) === $after[$label], "no heartbeat after $label");
 }
 echo $stays->state(), "\n";
 ?>

@@ -1,5 +1,5 @@
 --TEST--
-A process that is stopped past its lease and continued never reads held: the first read says lost
+keepLease(): a process that was stopped past its deadline and continued reads lost at once
 --EXTENSIONS--
 nrllm_runtime
 --INI--
@@ -8,12 +8,14 @@ opcache.jit=disable
 <?php
 declare(strict_types=1);
 require __DIR__ . '/inc/keeper.inc';
-// No JIT: forked processes share its memory and its lock, and one that is stopped while it holds that lock stops all of them.
+// No JIT: forked processes share its memory and its lock, and one that is stopped while it holds
+// that lock blocks all of them.
 $db = new TestDb();
 $ways = ['state' => static fn (NrLlmLease $l): string => $l->state(), 'isHeld' => static fn (NrLlmLease $l): string => $l->isHeld() ? 'held' : 'lost',
     'remainingMs' => static fn (NrLlmLease $l): string => $l->remainingMs() > 0 ? 'held' : 'lost',
     'step' => static function (NrLlmLease $l): string { try { $l->step(); return 'held'; } catch (NrLlmLeaseLostException) { return 'lost'; } }];
-// A process for each way to ask, all stopped at the same time: asking in a loop, so that it may be stopped anywhere.
+// A process per method, all stopped at the same time: each calls in a loop, so that it is stopped
+// at any point.
 $parties = $uids = [];
 foreach ($ways as $label => $way) {
     $uids[$label] = $db->running(time() + 100);
@@ -22,7 +24,7 @@ foreach ($ways as $label => $way) {
         $before = hrtime(true);
         $parent->say('kept');
         while (true) {
-            // The gap is seen before the lease is asked.
+            // The gap is measured before the method is called.
             $now = hrtime(true);
             $answer = $way($lease);
             if ($now - $before > 2e9 * SLOW) {

@@ -1,5 +1,5 @@
 --TEST--
-The server dies: the lease is lost at its deadline, and its end waits for no server
+keepLease(): when the server dies, the lease is lost at its deadline, and its release does not wait
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -10,7 +10,7 @@ $server = new OwnServer();
 $db = new TestDb();
 $runtime = new NrLlmRuntime($db->connection(), ['queryTimeoutMs' => 500 * SLOW, 'connectTimeoutMs' => 500 * SLOW]);
 $keep = static fn (): NrLlmLease => $runtime->keepLease($db->running(time() + 100), 'worker:a', 3 * SLOW, ['everyMs' => 500 * SLOW]);
-/** The states that were seen until one was. */
+/** Returns the states that were read until the given one was. */
 $seen = static function (NrLlmLease $lease, string ...$last): string {
     $states = [];
     check(until(static function () use ($lease, &$states, $last): bool {
@@ -24,7 +24,7 @@ $seen = static function (NrLlmLease $lease, string ...$last): string {
     return implode(' ', $states);
 };
 $lease = $keep();
-check(until(static fn (): bool => $lease->beats() > 2 && $lease->state() === 'held'), 'it beats');
+check(until(static fn (): bool => $lease->beats() > 2 && $lease->state() === 'held'), 'heartbeats are sent');
 $server->signal(SIGKILL);
 echo 'killed: ', $seen($lease, 'lost'), "\n";
 $start = ms();

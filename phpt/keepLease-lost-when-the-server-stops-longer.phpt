@@ -1,5 +1,5 @@
 --TEST--
-The server stops for longer than the lease: unknown until the deadline, then lost for good
+keepLease(): when the server stops for longer than the lease, it is unknown until the deadline, then lost
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -10,7 +10,7 @@ $server = new OwnServer();
 $db = new TestDb();
 $runtime = new NrLlmRuntime($db->connection(), ['queryTimeoutMs' => 500 * SLOW, 'connectTimeoutMs' => 500 * SLOW]);
 $keep = static fn (): NrLlmLease => $runtime->keepLease($db->running(time() + 100), 'worker:a', 3 * SLOW, ['everyMs' => 500 * SLOW]);
-/** The states that were seen until one was. */
+/** Returns the states that were read until the given one was. */
 $seen = static function (NrLlmLease $lease, string ...$last): string {
     $states = [];
     check(until(static function () use ($lease, &$states, $last): bool {
@@ -24,7 +24,7 @@ $seen = static function (NrLlmLease $lease, string ...$last): string {
     return implode(' ', $states);
 };
 $lease = $keep();
-check(until(static fn (): bool => $lease->beats() > 2 && $lease->state() === 'held'), 'it beats');
+check(until(static fn (): bool => $lease->beats() > 2 && $lease->state() === 'held'), 'heartbeats are sent');
 $server->signal(SIGSTOP);
 $start = ms();
 echo 'stopped for longer: ', $seen($lease, 'lost'), "\n";
@@ -36,7 +36,7 @@ $row = static fn (): array => $db->row($lease->runUid());
 check((int) $row()['lease_expires'] > 0 && $row()['status'] === 'running', 'no reaper has taken it yet');
 $expires = $row()['lease_expires'];
 check(until(static fn (): bool => threads() === 1), 'the thread is gone with its last lease');
-check($row()['lease_expires'] === $expires, 'no beat after the loss');
+check($row()['lease_expires'] === $expires, 'no heartbeat after the loss');
 echo 'continued: ', $lease->state(), "\n";
 try {
     $lease->step();

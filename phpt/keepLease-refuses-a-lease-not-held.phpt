@@ -1,5 +1,5 @@
 --TEST--
-keepLease() of a lease that is not held reports the reason and starts no thread
+keepLease(): a lease that is not held is refused with the reason, and no thread is started
 --EXTENSIONS--
 nrllm_runtime
 --FILE--

@@ -1,5 +1,5 @@
 --TEST--
-A process that never keeps a lease has no second thread after a call returns, also where a host name is resolved
+keepLease(): a process that keeps no lease has no second thread after a call, also where a host name is resolved
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -40,7 +40,7 @@ foreach ($calls as $label => $call) {
     check(threads() === 1, "one thread after $label");
 }
 echo 'after ', count($calls), ' calls: ', threads(), "\n";
-// A name has to be resolved: by a thread of its own, which is gone with its answer, and blocks the signals.
+// A host name is resolved by a separate thread, which ends with its result and blocks the signals.
 foreach ([gethostname(), 'name.invalid'] as $host) {
     try {
         (new NrLlmRuntime($db->connection(['host' => $host, 'unix_socket' => null, 'port' => 1]), ['connectTimeoutMs' => 5000]))->status();

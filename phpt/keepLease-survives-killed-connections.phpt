@@ -1,5 +1,5 @@
 --TEST--
-The heartbeats' connection is killed by the server again and again: the lease stays held, each time on a new connection
+keepLease(): when the server kills the connection again and again, the lease stays held, each time on a new one
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -10,16 +10,16 @@ $db = new TestDb();
 $runtime = $db->runtime();
 $uid = $db->running(time() + 100);
 $lease = $runtime->keepLease($uid, 'worker:a', 3 * SLOW, ['everyMs' => 100 * SLOW]);
-// From now on the keeper's connection is the only one.
+// From now on the connection of the heartbeats is the only one.
 $runtime->close();
 for ($i = 0; $i < 5; $i++) {
-    $beats = $lease->beats();
-    check(until(static fn (): bool => $lease->beats() > $beats && count(connections($db)) === 1), 'it beats on one connection');
+    $heartbeats = $lease->beats();
+    check(until(static fn (): bool => $lease->beats() > $heartbeats && count(connections($db)) === 1), 'heartbeats are sent on one connection');
     [$id] = connections($db);
     $db->link()->query("KILL $id");
     check(until(static fn (): bool => !in_array($id, connections($db), true)), 'the connection is gone');
-    $beats = $lease->beats();
-    check(until(static fn (): bool => $lease->beats() > $beats), 'it beats on');
+    $heartbeats = $lease->beats();
+    check(until(static fn (): bool => $lease->beats() > $heartbeats), 'heartbeats continue');
     check($lease->isHeld(), 'and is held');
 }
 echo $lease->state(), ' ', var_export($lease->lastError(), true), "\n";

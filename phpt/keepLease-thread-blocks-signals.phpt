@@ -1,5 +1,5 @@
 --TEST--
-The keeper's thread runs no signal handler: its mask; async handlers, a storm of SIGCHLD and of alarms, and every heartbeat arrives
+keepLease(): the heartbeat thread blocks signals; all handlers run on PHP's thread while heartbeats continue
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -15,7 +15,7 @@ pcntl_signal(SIGUSR1, static function () use (&$calls): void { $calls['usr1']++;
 pcntl_signal(SIGTERM, static function () use (&$calls): void { $calls['term']++; });
 pcntl_signal(SIGALRM, static function () use (&$calls): void { $calls['alrm']++; pcntl_alarm(1); });
 $lease = $runtime->keepLease($db->running(time() + 100), 'worker:a', 3 * SLOW, ['everyMs' => 100 * SLOW]);
-check(until(static fn (): bool => $lease->beats() > 1), 'it beats');
+check(until(static fn (): bool => $lease->beats() > 1), 'heartbeats are sent');
 foreach (array_diff(scandir('/proc/self/task'), ['.', '..', (string) getmypid()]) as $thread) {
     preg_match('/^SigBlk:\s*([0-9a-f]+)/m', file_get_contents("/proc/self/task/$thread/status"), $match);
     $open = [];
@@ -31,7 +31,7 @@ preg_match('/^SigBlk:\s*([0-9a-f]+)/m', file_get_contents('/proc/self/status'), 
 echo 'the own mask is as it was: ', hexdec($match[1]) === 0 ? 'empty' : $match[1], "\n";
 // The kernel gives a signal to any thread of the process that does not block it.
 pcntl_alarm(1);
-$beats = $lease->beats();
+$heartbeats = $lease->beats();
 $start = ms();
 for ($i = 1; $i <= 200; $i++) {
     if ($i % 2) {
@@ -44,7 +44,7 @@ for ($i = 1; $i <= 200; $i++) {
 }
 posix_kill(getmypid(), SIGTERM);
 check(until(static function () use (&$calls): bool { return $calls['chld'] > 0 && $calls['alrm'] > 0 && $calls['term'] === 1; }), 'all kinds');
-check(until(static fn (): bool => $lease->beats() > $beats + 2), 'it beats on');
+check(until(static fn (): bool => $lease->beats() > $heartbeats + 2), 'heartbeats continue');
 echo $lease->state(), ' ', $calls['usr1'], "\n";
 pcntl_alarm(0);
 ?>

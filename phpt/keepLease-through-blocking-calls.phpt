@@ -1,8 +1,8 @@
 --TEST--
-A lease of 3 s is kept through 8 s of curl_exec, usleep, PDO, a regular expression, a busy loop and a blocking read, beside a reaper
+keepLease(): a lease of 3 s is kept through 8 s of curl_exec, usleep, PDO, a regular expression, a busy loop and a blocking read, beside a reaper
 --DESCRIPTION--
-In none of these does PHP run a signal handler, so no other heartbeat can beat. Each run is executed in a process of its own; the reaper
-and a rival that tries to claim go on all the time.
+In none of these does PHP run a signal handler, so that a heartbeat in PHP could not be sent. Each
+run is executed in a process of its own, while a reaper and another worker call continuously.
 --EXTENSIONS--
 nrllm_runtime
 curl
@@ -31,7 +31,8 @@ $calls = [
         $pdo->query('SELECT SLEEP(' . WORK . ')')->fetchAll();
     },
     'regular expression' => static function (): void {
-        // Each call takes twice as long as the one before, until one takes longer than two heartbeats are apart.
+        // Each call takes twice as long as the one before, until one takes longer than the interval
+        // of two heartbeats.
         for ($length = 16, $took = 0, $end = ms() + WORK * 1000; ms() < $end; $length += $took < 2000 * SLOW ? 1 : 0) {
             $start = ms();
             preg_match('/^(a+)+$/', str_repeat('a', $length) . 'b');
@@ -63,10 +64,10 @@ foreach ($calls as $label => $call) {
         $lease->step();
         $db->link()->query("UPDATE tx_nrllm_agentrun SET status = 'completed', iterations = iterations + 1 WHERE uid = {$uids[$label]} AND status = 'running'
             AND claimed_by = '$owner'");
-        $settled = $db->link()->affected_rows;
+        $completed = $db->link()->affected_rows;
         $lease->release();
         check($took > WORK * 0.8, "$label took long enough: $took s");
-        $parent->say(sprintf('%s, %s, settled %d', $state, $lease->beats() >= 6 ? 'beaten all the time' : $lease->beats() . ' beats', $settled));
+        $parent->say(sprintf('%s, %s, completed %d', $state, $lease->beats() >= 6 ? 'renewed throughout' : $lease->beats() . ' heartbeats', $completed));
         return 0;
     });
 }
@@ -74,11 +75,11 @@ foreach ($parties as $party) {
     check($party->hear() === 'kept', 'kept');
 }
 $runtime = $db->runtime();
-$reaped = $stolen = $ticks = 0;
+$reaped = $claimed = $ticks = 0;
 for ($end = ms() + WORK * 1000; ms() < $end; $ticks++) {
     $reaped += count($runtime->reap());
     foreach ($uids as $uid) {
-        $stolen += (int) $runtime->claimQueued($uid, 'worker:rival', time() + 100);
+        $claimed += (int) $runtime->claimQueued($uid, 'worker:other', time() + 100);
     }
     usleep(500000);
 }
@@ -86,13 +87,13 @@ check($ticks >= 8, 'the reaper ran every half second');
 foreach ($parties as $label => $party) {
     echo $label, ': ', $party->hear(), ', ', $party->end() === 0 ? '' : 'FAILED, ', $db->line($uids[$label], 'status', 'iterations', 'requeue_count'), "\n";
 }
-echo "reaped $reaped, claimed by the rival $stolen\n";
+echo "reaped $reaped, claimed by the other worker $claimed\n";
 ?>
 --EXPECT--
-curl_exec: held, beaten all the time, settled 1, status='completed' iterations='1' requeue_count='0'
-usleep: held, beaten all the time, settled 1, status='completed' iterations='1' requeue_count='0'
-PDO: held, beaten all the time, settled 1, status='completed' iterations='1' requeue_count='0'
-regular expression: held, beaten all the time, settled 1, status='completed' iterations='1' requeue_count='0'
-busy loop: held, beaten all the time, settled 1, status='completed' iterations='1' requeue_count='0'
-blocking read: held, beaten all the time, settled 1, status='completed' iterations='1' requeue_count='0'
-reaped 0, claimed by the rival 0
+curl_exec: held, renewed throughout, completed 1, status='completed' iterations='1' requeue_count='0'
+usleep: held, renewed throughout, completed 1, status='completed' iterations='1' requeue_count='0'
+PDO: held, renewed throughout, completed 1, status='completed' iterations='1' requeue_count='0'
+regular expression: held, renewed throughout, completed 1, status='completed' iterations='1' requeue_count='0'
+busy loop: held, renewed throughout, completed 1, status='completed' iterations='1' requeue_count='0'
+blocking read: held, renewed throughout, completed 1, status='completed' iterations='1' requeue_count='0'
+reaped 0, claimed by the other worker 0

@@ -1,5 +1,5 @@
 --TEST--
-The server stops for less than the lease: the lease is unknown, then held
+keepLease(): when the server stops for less than the lease, it is unknown, then held
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -10,7 +10,7 @@ $server = new OwnServer();
 $db = new TestDb();
 $runtime = new NrLlmRuntime($db->connection(), ['queryTimeoutMs' => 500 * SLOW, 'connectTimeoutMs' => 500 * SLOW]);
 $keep = static fn (): NrLlmLease => $runtime->keepLease($db->running(time() + 100), 'worker:a', 3 * SLOW, ['everyMs' => 500 * SLOW]);
-/** The states that were seen until one was. */
+/** Returns the states that were read until the given one was. */
 $seen = static function (NrLlmLease $lease, string ...$last): string {
     $states = [];
     check(until(static function () use ($lease, &$states, $last): bool {
@@ -24,14 +24,14 @@ $seen = static function (NrLlmLease $lease, string ...$last): string {
     return implode(' ', $states);
 };
 $lease = $keep();
-check(until(static fn (): bool => $lease->beats() > 2 && $lease->state() === 'held'), 'it beats');
+check(until(static fn (): bool => $lease->beats() > 2 && $lease->state() === 'held'), 'heartbeats are sent');
 $server->signal(SIGSTOP);
 echo 'stopped: ', $seen($lease, 'unknown'), ', ', $lease->lastError() === null ? 'no error' : 'an error', "\n";
 check($lease->isHeld() && $lease->remainingMs() > 0, 'still this process\'s');
 $server->signal(SIGCONT);
 echo 'continued: ', $seen($lease, 'held'), ', ', $lease->lastError() ?? 'no error', "\n";
-$beats = $lease->beats();
-check(until(static fn (): bool => $lease->beats() > $beats && $lease->state() === 'held'), 'it beats on');
+$heartbeats = $lease->beats();
+check(until(static fn (): bool => $lease->beats() > $heartbeats && $lease->state() === 'held'), 'heartbeats continue');
 ?>
 --EXPECT--
 stopped: held unknown, an error

@@ -1,5 +1,5 @@
 --TEST--
-leaseState: one word for what became of a lease, read past a row lock
+leaseState(): one word per state, read without waiting for a row lock
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -10,10 +10,10 @@ $db = new TestDb();
 $runtime = $db->runtime();
 $runs = [
     'mine' => $db->running(2000000000),
-    'mine, expired, taken by nobody' => $db->running(5),
+    'mine, expired, not claimed again' => $db->running(5),
     "another's" => $db->running(2000000000, ['claimed_by' => 'worker:b']),
     'collates equal' => $db->running(2000000000, ['claimed_by' => 'WORKER:A']),
-    "nobody's" => $db->running(0, ['claimed_by' => '']),
+    'no owner' => $db->running(0, ['claimed_by' => '']),
 ];
 foreach (['queued', 'waiting_for_approval', 'waiting_for_input', 'cancelled', 'completed', 'failed', 'unheard_of'] as $status) {
     $runs[$status] = $db->insert(['status' => $status]);
@@ -33,10 +33,10 @@ thrown('owner', fn () => $runtime->leaseState(1, ''));
 ?>
 --EXPECT--
 mine: held
-mine, expired, taken by nobody: held
+mine, expired, not claimed again: held
 another's: taken
 collates equal: taken
-nobody's: taken
+no owner: taken
 queued: requeued
 waiting_for_approval: waiting
 waiting_for_input: waiting

@@ -1,5 +1,5 @@
 --TEST--
-markPendingEffect: the owner of a running run sets and clears the fence and renews by it; unknown effects are taken
+markPendingEffect(): the owner of a running run sets and clears the write fence and renews the lease; unknown effects are stored
 --EXTENSIONS--
 nrllm_runtime
 --FILE--

@@ -1,5 +1,5 @@
 --TEST--
-10 000 calls of every kind leave no PHP memory behind, also where they throw
+10 000 calls of every kind leave no PHP memory allocated, also where they throw
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -37,7 +37,7 @@ $work = [
     }],
 ];
 foreach ($work as $label => [$times, $call]) {
-    // Where everything is slow, something else counts what is lost.
+    // Under valgrind, which is slow, valgrind itself reports leaks.
     $times = intdiv($times, patience());
     for ($i = 0; $i < 20; $i++) {
         $call();

@@ -1,5 +1,5 @@
 --TEST--
-Owners compare byte by byte on every character set and collation; what a column cannot hold is refused, not stored as `?`
+Owners compare byte by byte on every character set and collation; a character that the column cannot hold is refused
 --EXTENSIONS--
 nrllm_runtime
 --FILE--

@@ -1,5 +1,5 @@
 --TEST--
-A panic below (a driver that trips over a reply it cannot read) is an exception, and the next call works
+A panic of the driver over a reply that it cannot read is an exception, and the next call works
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -16,7 +16,8 @@ $server = stream_socket_server('tcp://127.0.0.1:0');
 $port = (int) explode(':', stream_socket_get_name($server, false))[1];
 $pid = pcntl_fork();
 if ($pid === 0) {
-    // Asks for the password by RSA, and then gives an empty packet for a key: the driver looks behind its first byte.
+    // Requests the password by RSA and sends an empty packet for the key, of which the driver
+    // reads the part after the first byte.
     while (true) {
         $client = stream_socket_accept($server, 60);
         if ($client === false) {

@@ -1,5 +1,5 @@
 --TEST--
-reap: the decision of every stale run (fence, then request, then budget), the report, and every column of the row
+reap(): the decision about every stale run (write fence, then request, then retry budget), the report, and every column of the row
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -30,7 +30,7 @@ $reported = [];
 foreach ([...$report->requeued(), ...$report->deadLettered()] as $entry) {
     $reported[$entry['uid']] = $entry;
 }
-$told = [];
+$counts = [];
 foreach ($runs as $uid => [$count, $effect, $request]) {
     $row = $db->row($uid);
     $expected = $before[$uid];
@@ -57,10 +57,10 @@ foreach ($runs as $uid => [$count, $effect, $request]) {
     $entry = $reported[$uid];
     check($entry === ['uid' => $uid, 'uuid' => $before[$uid]['uuid'], 'claimedBy' => 'worker:a', 'leaseExpires' => (int) $before[$uid]['lease_expires'],
         'requeueCount' => $reason === null ? $count + 1 : $count, 'reason' => $reason, 'wokenUp' => false, 'confirmed' => false], 'report: ' . json_encode($entry));
-    $told[$reason ?? 'requeued'] = ($told[$reason ?? 'requeued'] ?? 0) + 1;
+    $counts[$reason ?? 'requeued'] = ($counts[$reason ?? 'requeued'] ?? 0) + 1;
 }
-ksort($told);
-print_r($told);
+ksort($counts);
+print_r($counts);
 var_dump(array_column($report->requeued(), 'leaseExpires') === (static function (array $a): array { sort($a); return $a; })(array_column($report->requeued(), 'leaseExpires')));
 echo "again: ", count($runtime->reap(1000)), "\n";
 echo json_encode($runtime->reap()), "\n";

@@ -15,17 +15,17 @@ for ($i = 0; $i < 10; $i++) {
     $all[] = $db->running($now - 1 - $i + ($i === 5 ? 1 : 0), ['requeue_count' => $i === 3 ? 3 : 0]);
 }
 $rows = static fn (): array => array_map($db->row(...), $all);
-$tell = static function (string $label, NrLlmReapReport $report) use ($all): void {
+$print = static function (string $label, NrLlmReapReport $report) use ($all): void {
     $numbers = static fn (array $entries): string => implode(' ', array_map(
         static fn (array $e): string => array_search($e['uid'], $all, true) . ($e['reason'] === null ? '' : "({$e['reason']})") . "/{$e['requeueCount']}", $entries)) ?: '-';
     printf("%s: requeued %s; dead-lettered %s; skipped %s; more %s%s\n", $label, $numbers($report->requeued()), $numbers($report->deadLettered()),
         $numbers($report->skipped()), $report->hasMore() ? 'yes' : 'no', $report->isDryRun() ? '; dry run' : '');
 };
 $before = $rows();
-$tell('dry run', $runtime->reap(50, $now, ['dryRun' => true]));
-$tell('dry run of 3', $runtime->reap(3, $now, ['dryRun' => true]));
-$tell('dry run, except 9 and 8', $runtime->reap(2, $now, ['dryRun' => true, 'except' => [$all[9], $all[8]]]));
-$tell('dry run, only 3 and 0', $runtime->reap(50, $now, ['dryRun' => true, 'only' => [$all[0], $all[3], $all[3], 4000000000]]));
+$print('dry run', $runtime->reap(50, $now, ['dryRun' => true]));
+$print('dry run of 3', $runtime->reap(3, $now, ['dryRun' => true]));
+$print('dry run, except 9 and 8', $runtime->reap(2, $now, ['dryRun' => true, 'except' => [$all[9], $all[8]]]));
+$print('dry run, only 3 and 0', $runtime->reap(50, $now, ['dryRun' => true, 'only' => [$all[0], $all[3], $all[3], 4000000000]]));
 var_dump($rows() === $before);
 ?>
 --EXPECT--

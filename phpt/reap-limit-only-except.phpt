@@ -15,21 +15,21 @@ for ($i = 0; $i < 10; $i++) {
     $all[] = $db->running($now - 1 - $i + ($i === 5 ? 1 : 0), ['requeue_count' => $i === 3 ? 3 : 0]);
 }
 $rows = static fn (): array => array_map($db->row(...), $all);
-$tell = static function (string $label, NrLlmReapReport $report) use ($all): void {
+$print = static function (string $label, NrLlmReapReport $report) use ($all): void {
     $numbers = static fn (array $entries): string => implode(' ', array_map(
         static fn (array $e): string => array_search($e['uid'], $all, true) . ($e['reason'] === null ? '' : "({$e['reason']})") . "/{$e['requeueCount']}", $entries)) ?: '-';
     printf("%s: requeued %s; dead-lettered %s; skipped %s; more %s%s\n", $label, $numbers($report->requeued()), $numbers($report->deadLettered()),
         $numbers($report->skipped()), $report->hasMore() ? 'yes' : 'no', $report->isDryRun() ? '; dry run' : '');
 };
 $before = $rows();
-$tell('only nothing', $runtime->reap(50, $now, ['only' => []]));
+$print('only nothing', $runtime->reap(50, $now, ['only' => []]));
 var_dump($rows() === $before);
-$tell('limit 2', $runtime->reap(2, $now));
-$tell('except 7, limit 2', $runtime->reap(2, $now, ['except' => [$all[7]]]));
-$tell('only 7 and 0', $runtime->reap(50, $now, ['only' => [$all[7], $all[0]], 'dryRun' => false]));
-$tell('only and except', $runtime->reap(50, $now, ['only' => [$all[3], $all[2]], 'except' => [$all[2]]]));
-$tell('exactly the rest', $runtime->reap(3, $now));
-$tell('nothing left', $runtime->reap(1, $now));
+$print('limit 2', $runtime->reap(2, $now));
+$print('except 7, limit 2', $runtime->reap(2, $now, ['except' => [$all[7]]]));
+$print('only 7 and 0', $runtime->reap(50, $now, ['only' => [$all[7], $all[0]], 'dryRun' => false]));
+$print('only and except', $runtime->reap(50, $now, ['only' => [$all[3], $all[2]], 'except' => [$all[2]]]));
+$print('exactly the rest', $runtime->reap(3, $now));
+$print('nothing left', $runtime->reap(1, $now));
 ?>
 --EXPECT--
 only nothing: requeued -; dead-lettered -; skipped -; more no

@@ -1,5 +1,5 @@
 --TEST--
-reap: stale is running with a lease that has run out, strictly; nothing else is touched, whatever `now` says
+reap(): only running runs whose lease has expired are handled, whatever `now` is
 --EXTENSIONS--
 nrllm_runtime
 --FILE--

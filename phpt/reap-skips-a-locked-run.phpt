@@ -1,5 +1,5 @@
 --TEST--
-reap: a locked run is skipped as contended, hides no other and does not use up the limit; the next tick takes it
+reap(): a locked run is skipped as contended, does not use up the limit, and is handled by the next call
 --EXTENSIONS--
 nrllm_runtime
 --FILE--

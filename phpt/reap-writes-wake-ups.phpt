@@ -22,7 +22,7 @@ $stale = [$db->running($now - 20), $db->running($now - 10, ['requeue_count' => 2
 $spent = $db->running($now - 30, ['requeue_count' => 3]);
 $report = $runtime->reap(50, null, ['wakeUp' => wake_up()]);
 foreach ($report->requeued() as $entry) {
-    echo 'requeued ', array_search($entry['uid'], $stale, true), ' count ', $entry['requeueCount'], ' woken ', var_export($entry['wokenUp'], true), ' confirmed ',
+    echo 'requeued ', array_search($entry['uid'], $stale, true), ' count ', $entry['requeueCount'], ' wokenUp ', var_export($entry['wokenUp'], true), ' confirmed ',
         var_export($entry['confirmed'], true), "\n";
 }
 foreach ($report->deadLettered() as $entry) {
@@ -35,7 +35,7 @@ foreach ($messages as $message) {
 }
 ?>
 --EXPECT--
-requeued 0 count 1 woken true confirmed false
-requeued 1 count 3 woken true confirmed false
+requeued 0 count 1 wokenUp true confirmed false
+requeued 1 count 3 wokenUp true confirmed false
 bool(true)
 bool(false)

@@ -1,5 +1,5 @@
 --TEST--
-recoverFailure: class, then fence, then request, then budget; what is written, and what is told
+recoverFailure(): class, then write fence, then request, then retry budget; the columns written, and the report
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -22,9 +22,9 @@ $cases = [
     'far over budget' => [$retryable, ['requeue_count' => 4294967295]],
     'not retryable' => [$final, []],
     'not retryable, budget spent' => [$final, ['requeue_count' => 3]],
-    'fence forbids' => [$retryable, ['pending_effect' => 'non_idempotent_write', 'requeue_count' => 3]],
-    'fence allows' => [$retryable, ['pending_effect' => 'idempotent_write']],
-    'fence unknown' => [$retryable, ['pending_effect' => 'Non_Idempotent_Write']],
+    'write fence forbids' => [$retryable, ['pending_effect' => 'non_idempotent_write', 'requeue_count' => 3]],
+    'write fence allows' => [$retryable, ['pending_effect' => 'idempotent_write']],
+    'write fence unknown' => [$retryable, ['pending_effect' => 'Non_Idempotent_Write']],
     'no request' => [$retryable, ['queued_request' => null]],
     'empty request' => [$retryable, ['queued_request' => '', 'requeue_count' => 3]],
     'lease expired, not taken' => [$retryable, ['lease_expires' => 5]],
@@ -51,23 +51,23 @@ foreach ($cases as $label => [$error, $columns]) {
     ksort($row);
     ksort($expected);
     check($row === $expected, "$label:\n" . TestDb::changes($expected, $row));
-    printf("%s: %s %s, count %s, delay %s, %s, woken %s, confirmed %s\n", $label, $recovery->outcome(), $recovery->reason() ?? '-', $recovery->requeueCount(), $recovery->delayMs() ?? '-',
+    printf("%s: %s %s, count %s, delay %s, %s, wokenUp %s, confirmed %s\n", $label, $recovery->outcome(), $recovery->reason() ?? '-', $recovery->requeueCount(), $recovery->delayMs() ?? '-',
         $recovery->failure(), var_export($recovery->wokenUp(), true), var_export($recovery->isConfirmed(), true));
 }
 echo json_encode($recovery), "\n";
 ?>
 --EXPECT--
-first failure: requeued -, count 1, delay 30000, serverError, woken false, confirmed false
-second: requeued -, count 2, delay 60000, serverError, woken false, confirmed false
-third: requeued -, count 3, delay 120000, serverError, woken false, confirmed false
-budget spent: dead_lettered retries_exhausted, count 3, delay -, serverError, woken false, confirmed false
-far over budget: dead_lettered retries_exhausted, count 4294967295, delay -, serverError, woken false, confirmed false
-not retryable: dead_lettered not_retryable, count 0, delay -, auth, woken false, confirmed false
-not retryable, budget spent: dead_lettered not_retryable, count 3, delay -, auth, woken false, confirmed false
-fence forbids: dead_lettered not_retryable, count 3, delay -, serverError, woken false, confirmed false
-fence allows: requeued -, count 1, delay 30000, serverError, woken false, confirmed false
-fence unknown: requeued -, count 1, delay 30000, serverError, woken false, confirmed false
-no request: dead_lettered not_retryable, count 0, delay -, serverError, woken false, confirmed false
-empty request: dead_lettered not_retryable, count 3, delay -, serverError, woken false, confirmed false
-lease expired, not taken: requeued -, count 1, delay 30000, serverError, woken false, confirmed false
+first failure: requeued -, count 1, delay 30000, serverError, wokenUp false, confirmed false
+second: requeued -, count 2, delay 60000, serverError, wokenUp false, confirmed false
+third: requeued -, count 3, delay 120000, serverError, wokenUp false, confirmed false
+budget spent: dead_lettered retries_exhausted, count 3, delay -, serverError, wokenUp false, confirmed false
+far over budget: dead_lettered retries_exhausted, count 4294967295, delay -, serverError, wokenUp false, confirmed false
+not retryable: dead_lettered not_retryable, count 0, delay -, auth, wokenUp false, confirmed false
+not retryable, budget spent: dead_lettered not_retryable, count 3, delay -, auth, wokenUp false, confirmed false
+write fence forbids: dead_lettered not_retryable, count 3, delay -, serverError, wokenUp false, confirmed false
+write fence allows: requeued -, count 1, delay 30000, serverError, wokenUp false, confirmed false
+write fence unknown: requeued -, count 1, delay 30000, serverError, wokenUp false, confirmed false
+no request: dead_lettered not_retryable, count 0, delay -, serverError, wokenUp false, confirmed false
+empty request: dead_lettered not_retryable, count 3, delay -, serverError, wokenUp false, confirmed false
+lease expired, not taken: requeued -, count 1, delay 30000, serverError, wokenUp false, confirmed false
 {"outcome":"requeued","reason":null,"failure":{"failureClass":"serverError","retryable":true,"tripsCircuit":true,"errorClass":"Netresearch\\NrLlm\\Provider\\Exception\\ProviderResponseException","httpStatus":503,"retryAfterSeconds":null},"requeueCount":1,"delayMs":30000,"wokenUp":false,"confirmed":false}

@@ -1,5 +1,5 @@
 --TEST--
-recoverFailure: who does not own the run gets lease_lost and writes nothing
+recoverFailure(): a caller that does not own the run gets lease_lost, and nothing is written
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -22,14 +22,14 @@ foreach ($runs as $label => $uid) {
     foreach ([new P\ProviderResponseException('x', 503), new Exception()] as $error) {
         $before = $db->row($uid);
         $recovery = $runtime->recoverFailure($uid, 'worker:a', $error);
-        $told = [$recovery->outcome(), $recovery->reason(), $recovery->requeueCount(), $recovery->delayMs(), $recovery->wokenUp()];
+        $reported = [$recovery->outcome(), $recovery->reason(), $recovery->requeueCount(), $recovery->delayMs(), $recovery->wokenUp()];
         if ($label === 'waiting_for_approval' && $error instanceof P\ProviderResponseException) {
-            // Not running, so no requeue; the dead-letter guard asks for `not terminal` and the owner only.
+            // Not running, so no requeue; the guard of dead-letter is `not terminal` and the owner.
             check($recovery->outcome() !== 'requeued', 'a waiting run is not requeued');
             continue;
         }
         if ($label !== 'waiting_for_approval') {
-            check($told === ['lease_lost', null, null, null, false], "$label: " . json_encode($told));
+            check($reported === ['lease_lost', null, null, null, false], "$label: " . json_encode($reported));
             check($db->row($uid) === $before, "$label: the row is as it was");
         }
     }

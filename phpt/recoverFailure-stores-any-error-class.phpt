@@ -1,5 +1,5 @@
 --TEST--
-error_class: anonymous classes without the path, long names cut, names that the column or UTF-8 cannot hold with `?`; it never stops a settlement
+recoverFailure(): error_class stores anonymous classes without the path, truncates long names, and replaces characters that it cannot hold by `?`
 --EXTENSIONS--
 nrllm_runtime
 --FILE--

@@ -22,7 +22,7 @@ $failed = new Netresearch\NrLlm\Provider\Exception\ProviderConnectionException('
 foreach ([0, 1, 2, 3] as $count) {
     $uid = $db->running($now + 60, ['requeue_count' => $count]);
     $recovery = $runtime->recoverFailure($uid, 'worker:a', $failed, wake_up(['queue' => "retry $count", 'headers' => '{"run":"' . PLACEHOLDER . '"}']));
-    printf("%d: %s, delay %s ms, woken %s\n", $count, $recovery->outcome(), var_export($recovery->delayMs(), true), var_export($recovery->wokenUp(), true));
+    printf("%d: %s, delay %s ms, wokenUp %s\n", $count, $recovery->outcome(), var_export($recovery->delayMs(), true), var_export($recovery->wokenUp(), true));
     foreach (messages($db, $now) as $message) {
         check($message['uuid'] === $uuid($uid) && $message['queue'] === "retry $count" && $message['headers'] === "{\"run\":\"{$uuid($uid)}\"}", json_encode($message));
         check($near($message['available'], $recovery->delayMs() / 1000) && $message['available'] - $message['created'] === $recovery->delayMs() / 1000, json_encode($message));
@@ -35,13 +35,13 @@ var_dump($runtime->recoverFailure($uid, 'worker:b', $failed, wake_up())->outcome
 var_dump(messages($db, $now));
 ?>
 --EXPECT--
-0: requeued, delay 30000 ms, woken true
+0: requeued, delay 30000 ms, wokenUp true
    a message
-1: requeued, delay 60000 ms, woken true
+1: requeued, delay 60000 ms, wokenUp true
    a message
-2: requeued, delay 120000 ms, woken true
+2: requeued, delay 120000 ms, wokenUp true
    a message
-3: dead_lettered, delay NULL ms, woken false
+3: dead_lettered, delay NULL ms, wokenUp false
 string(10) "lease_lost"
 bool(false)
 array(0) {

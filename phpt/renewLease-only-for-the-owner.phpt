@@ -1,5 +1,5 @@
 --TEST--
-renewLease: a renewal that changes nothing is a renewal; only the owner of a running run renews; only lease and tstamp change
+renewLease(): only the owner of a running run renews, also where nothing changes; only lease and tstamp are written
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -10,7 +10,8 @@ $db = new TestDb();
 $runtime = $db->runtime();
 $uid = $db->running(1500, ['pending_effect' => 'read_only', 'requeue_count' => 1]);
 $before = $db->row($uid);
-// Ten times the same values, most of them within one second: the server changes no row, and still it is ours.
+// Ten times the same values, most of them within one second: the server changes no row, and the
+// renewal succeeds.
 for ($i = 0; $i < 10; $i++) {
     check($runtime->renewLease(runUid: $uid, claimedBy: 'worker:a', leaseExpires: 2000000000), "renewal $i");
 }
@@ -26,7 +27,7 @@ foreach (['worker:b', 'WORKER:A', 'worker:a ', 'wörker:a', "worker:a\0", "worke
 check(array_diff_key($db->row($uid), ['tstamp' => 0]) === array_diff_key($held, ['tstamp' => 0]), 'the row is as it was');
 echo "a shorter lease is the caller's right:\n";
 var_dump($runtime->renewLease($uid, 'worker:a', 1), $db->row($uid)['lease_expires']);
-echo "an expired lease that nobody took:\n";
+echo "an expired lease that no other worker has claimed:\n";
 var_dump($runtime->renewLease($uid, 'worker:a', 2000000000));
 foreach (['queued', 'waiting_for_approval', 'completed', 'failed', 'cancelled'] as $status) {
     $other = $db->insert(['status' => $status, 'claimed_by' => 'worker:a', 'lease_expires' => 1500]);
@@ -42,6 +43,6 @@ not the owner:
 a shorter lease is the caller's right:
 bool(true)
 string(1) "1"
-an expired lease that nobody took:
+an expired lease that no other worker has claimed:
 bool(true)
 bool(false)

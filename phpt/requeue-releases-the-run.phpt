@@ -14,7 +14,7 @@ foreach ([true, false] as $queuedAt) {
         'requeue' => [2000000000, fn (int $uid): bool => $runtime->requeue(runUid: $uid, claimedBy: 'worker:a')],
     ];
     foreach ($ways as $label => [$lease, $call]) {
-        // Over the budget, fenced, and without a request.
+        // Over the retry budget, with a write fence, and without a request.
         $uid = $db->running($lease, ['requeue_count' => 7, 'pending_effect' => 'non_idempotent_write', 'queued_request' => null, 'suspended_state' => 's', 'iterations' => 4]);
         $before = $db->row($uid);
         $start = time();
@@ -26,7 +26,7 @@ foreach ([true, false] as $queuedAt) {
         }
         echo "$label:\n", TestDb::changes($before, $after);
         check(!$call($uid), 'once only');
-        // Where the counter has no room the run stays.
+        // Where the counter has its largest value the run is unchanged.
         $full = $db->running($lease, ['requeue_count' => 4294967295]);
         $row = $db->row($full);
         check(!$call($full) && $db->row($full) === $row, 'the counter does not wrap');

@@ -1,5 +1,5 @@
 --TEST--
-A fatal error, the memory limit and exit() while objects live end the process in order; user code inside a call may throw
+A fatal error, the memory limit and exit() end the process in order while objects exist; user code inside a call may throw
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -9,7 +9,8 @@ require __DIR__ . '/inc/db.inc';
 $db = new TestDb();
 $uid = $db->running(2000000000);
 $runtime = $db->runtime();
-// Without Zend's own allocator (as under valgrind) there is no memory limit: then another fatal error has to do.
+// Without Zend's own allocator (as under valgrind) there is no memory limit: another fatal error
+// takes its place.
 $limited = getenv('USE_ZEND_ALLOC') !== '0';
 function use_up_memory(): never
 {
@@ -21,7 +22,7 @@ function use_up_memory(): never
     }
     declare_twice();
 }
-/** An error of compilation, which ends the process as the memory limit does: past every frame at once. */
+/** A compile error, which ends the process as the memory limit does: past all frames at once. */
 function declare_twice(): never
 {
     eval('class Exception {}');
@@ -57,7 +58,7 @@ foreach ($ways as $label => $way) {
     $code = $db->fork(static function () use ($way, $runtime, $uid): int {
         ini_set('display_errors', '0');
         ini_set('log_errors', '0');
-        // The child's own connection is open when the end comes.
+        // The child's own connection is open when it ends.
         $runtime->renewLease($uid, 'worker:a', 2000000000);
         $way();
         return 0;

@@ -1,5 +1,5 @@
 --TEST--
-status: counts, dead letters, leases, waits and what the server is
+status(): counts, dead letters, leases, waits and the server
 --EXTENSIONS--
 nrllm_runtime
 --FILE--

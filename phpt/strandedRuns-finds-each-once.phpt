@@ -1,5 +1,5 @@
 --TEST--
-strandedRuns(): queued runs that nothing woke, oldest first, each once within the time; everything else is left alone
+strandedRuns(): queued runs without a wake-up, oldest first, each once within the time; other runs are unchanged
 --EXTENSIONS--
 nrllm_runtime
 mysqli
@@ -16,7 +16,7 @@ foreach ([true, false] as $queuedAt) {
         'third' => $db->insert(['crdate' => 30, 'tstamp' => $now - 301]),
         'first' => $db->insert(['crdate' => 10, 'tstamp' => $now - 500]),
         'second' => $db->insert(['crdate' => 20, 'tstamp' => $now - 421, 'requeue_count' => 3]),
-        'woken 300 s ago' => $db->insert(['crdate' => 1, 'tstamp' => $now - 300]),
+        'marked 300 s ago' => $db->insert(['crdate' => 1, 'tstamp' => $now - 300]),
         'due 300 s ago' => $db->insert(['crdate' => 1, 'tstamp' => $now - 420, 'requeue_count' => 3]),
         'without a request' => $db->insert(['crdate' => 1, 'queued_request' => null]),
         'with an empty request' => $db->insert(['crdate' => 1, 'queued_request' => '']),
@@ -25,26 +25,26 @@ foreach ([true, false] as $queuedAt) {
         'cancelled' => $db->insert(['status' => 'cancelled']),
     ];
     if ($queuedAt) {
-        // Requeued long ago and woken by a sweep since; requeued just now.
+        // Requeued long ago and marked by a sweep since; requeued just now.
         $db->query('UPDATE tx_nrllm_agentrun SET queued_at = ? WHERE uid = ?', [$now - 400, $runs['first']]);
         $runs['queued 300 s ago'] = $db->insert(['crdate' => 1, 'queued_at' => $now - 300]);
     }
     $rows = static fn (): array => array_map($db->row(...), $runs);
-    $tell = static function (string $label, array $list) use ($runs): void {
+    $print = static function (string $label, array $list) use ($runs): void {
         echo "  $label: ", implode(', ', array_map(static fn (array $r): string => array_search($r['uid'], $runs, true) . " ({$r['requeueCount']}, {$r['queuedSeconds']} s)", $list)) ?: '-', "\n";
     };
     $before = $rows();
     $first = $runtime->strandedRuns(300, 2, $now);
-    $tell('two', $first);
+    $print('two', $first);
     var_dump(array_keys($first[0]) === ['uid', 'uuid', 'requeueCount', 'queuedSeconds', 'wokenUp'], $first[0]['uuid'] === $before['first']['uuid'], $first[0]['wokenUp']);
-    $tell('the rest', $runtime->strandedRuns(300, 50, $now));
-    $tell('again', $runtime->strandedRuns(300, 50, $now));
+    $print('the rest', $runtime->strandedRuns(300, 50, $now));
+    $print('again', $runtime->strandedRuns(300, 50, $now));
     foreach ($rows() as $name => $row) {
         $changes = str_replace("'", '', TestDb::changes($before[$name], $row));
         $expected = in_array($name, ['first', 'second', 'third'], true) ? "tstamp: {$before[$name]['tstamp']} -> $now\n" : '';
         check($changes === $expected, "$name: $changes");
     }
-    $tell('later', array_filter($runtime->strandedRuns(300, 50, $now + 421), static fn (array $r): bool => in_array($r['uid'], [$runs['first'], $runs['second'], $runs['third']], true)));
+    $print('later', array_filter($runtime->strandedRuns(300, 50, $now + 421), static fn (array $r): bool => in_array($r['uid'], [$runs['first'], $runs['second'], $runs['third']], true)));
 }
 ?>
 --EXPECT--

@@ -25,7 +25,7 @@ foreach ([null, wake_up()] as $template) {
             fclose($open);
             $runtime = $db->runtime();
             $runtime->status();
-            // Each process continues when it reads the end of the gate: all at once.
+            // Each process continues when it reads the end of the file: all at once.
             fwrite($theirs, '.');
             fread($gate, 1);
             fwrite($theirs, json_encode($runtime->strandedRuns(60, 60, null, $template)) . "\n");
@@ -36,18 +36,18 @@ foreach ([null, wake_up()] as $template) {
         $children[$pid] = $mine;
     }
     fclose($open);
-    $told = [];
+    $reported = [];
     foreach ($children as $pid => $pipe) {
         foreach (json_decode(fgets($pipe), true) as $run) {
-            $told[] = $run['uuid'];
-            check($run['wokenUp'] === ($template !== null), 'woken');
+            $reported[] = $run['uuid'];
+            check($run['wokenUp'] === ($template !== null), 'wokenUp');
         }
         pcntl_waitpid($pid, $status);
         check($status === 0, 'the child ended well');
     }
-    sort($told);
+    sort($reported);
     sort($uuids);
-    var_dump($told === $uuids);
+    var_dump($reported === $uuids);
     $messages = array_column(messages($db, $now), 'uuid');
     sort($messages);
     var_dump($messages === ($template === null ? [] : $uuids));

@@ -14,7 +14,7 @@ $stubs = describe_stubs_apart("$top/php-stubs");
 foreach (interface_differences($extension, $stubs) as $difference) {
     echo $difference, "\n";
 }
-// Files and classes agree by name: a class that only hides in another's file would be missed by an IDE.
+// Files and classes have the same names: an IDE would not find a class in another's file.
 $files = array_map(static fn (string $file): string => basename($file, '.php'), glob("$top/php-stubs/*.php"));
 $classes = array_map(static fn (ReflectionClass $class): string => $class->getName(), (new ReflectionExtension('nrllm_runtime'))->getClasses());
 sort($files);

@@ -41,7 +41,7 @@ foreach ([
         echo "$label: ", var_export($a == $b, true), "\n";
     }
 }
-// As before: a failure is its class, as a string.
+// A failure is its class, as a string.
 var_dump($classify($connection) == 'connection', $classify($connection) == 'unknown');
 $lease->release();
 $other->release();

@@ -1,5 +1,5 @@
 --TEST--
-wakeUp: another database, a missing table or column, an engine without transactions are configuration errors that say so, and nothing was written
+wakeUp: another database, a missing table or column, and an engine without transactions are configuration errors, and nothing is written
 --EXTENSIONS--
 nrllm_runtime
 mysqli
@@ -24,7 +24,7 @@ $failed = new Netresearch\NrLlm\Provider\Exception\ProviderConnectionException('
 $names = [$db->name => 'HERE', $other->name => 'OTHER'];
 $try = static function (string $label, NrLlmRuntime $runtime, array $template) use ($mine, $failed, $names): void {
     echo $label, "\n";
-    $told = [];
+    $reported = [];
     foreach ([
         fn () => $runtime->reap(5, null, ['wakeUp' => $template]),
         fn () => $runtime->reap(5, null, ['wakeUp' => $template, 'dryRun' => true]),
@@ -33,12 +33,12 @@ $try = static function (string $label, NrLlmRuntime $runtime, array $template) u
     ] as $call) {
         try {
             $call();
-            $told[] = 'nothing thrown';
+            $reported[] = 'nothing thrown';
         } catch (Throwable $error) {
-            $told[] = $error::class . ': ' . strtr($error->getMessage(), $names);
+            $reported[] = $error::class . ': ' . strtr($error->getMessage(), $names);
         }
     }
-    echo '  ', implode("\n  ", array_unique($told)), "\n";
+    echo '  ', implode("\n  ", array_unique($reported)), "\n";
 };
 $try('a table that is missing', $db->runtime(), wake_up(['table' => 'no_such_table']));
 $try('a column that is missing', $db->runtime(), wake_up(['table' => 'no_available_at']));

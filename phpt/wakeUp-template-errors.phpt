@@ -1,5 +1,5 @@
 --TEST--
-wakeUp: a template that is wrong is a configuration error that names the key, before anything is sent
+wakeUp: a wrong template is a configuration error that names the key, before anything is sent
 --EXTENSIONS--
 nrllm_runtime
 mysqli
@@ -7,7 +7,7 @@ mysqli
 <?php
 declare(strict_types=1);
 require __DIR__ . '/inc/outbox.inc';
-// No server listens there: whatever reached it would be a connection error.
+// No server listens there: a call that needed it would be a connection error.
 $runtime = new NrLlmRuntime(['driver' => 'mysqli', 'host' => '127.0.0.1', 'port' => 1, 'user' => 'u', 'dbname' => 'd'], ['connectTimeoutMs' => 200]);
 $templates = [
     'no table' => ['table' => null],

@@ -1,5 +1,5 @@
 --TEST--
-wakeUp: a run whose uuid cannot take the placeholder's place is left alone and told, and stops no other
+wakeUp: a run whose uuid does not fit into the message is skipped and reported; the other runs are handled
 --EXTENSIONS--
 nrllm_runtime
 mysqli

@@ -1,5 +1,5 @@
 --TEST--
-recoverFailure waits for the larger of the backoff and the failure's own retryAfterSeconds, at most an hour; the property is read without user code
+recoverFailure(): the delay is the larger of the backoff and the failure's retryAfterSeconds, at most an hour; the property is read without user code
 --EXTENSIONS--
 nrllm_runtime
 --FILE--

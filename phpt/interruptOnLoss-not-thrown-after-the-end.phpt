@@ -1,5 +1,5 @@
 --TEST--
-interruptOnLoss never throws after a release, a destruction or a settlement, nor where it was not requested
+interruptOnLoss: no exception after a release, a destruction or the end of the run, nor where it was not requested
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -36,10 +36,10 @@ $lose($lease);
 unset($lease);
 echo 'destroyed: ', $busy(), "\n";
 
-foreach (["status = 'completed'", "status = 'failed'", "status = 'waiting_for_input'"] as $settled) {
+foreach (["status = 'completed'", "status = 'failed'", "status = 'waiting_for_input'"] as $ended) {
     $lease = $keep();
-    $lose($lease, "$settled, claimed_by = '', lease_expires = 0");
-    echo "$settled: ", $busy(), ', ', $lease->state(), "\n";
+    $lose($lease, "$ended, claimed_by = '', lease_expires = 0");
+    echo "$ended: ", $busy(), ', ', $lease->state(), "\n";
 }
 ?>
 --EXPECT--
