@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// A reaper in plain PHP, for cron: takes back the runs of dead workers, and finds stranded runs.
+// A reaper in plain PHP, for cron: requeues the runs of dead workers, and finds stranded runs.
 //   * * * * * DB_USER=… DB_PASSWORD=… php /path/to/examples/reaper.php
 $runtime = new NrLlmRuntime([
     'driver' => 'mysqli',

@@ -493,7 +493,12 @@ final class NrLlmRuntime
      *     leaseKey: bool,
      *     server: string,
      *     isolation: string,
-     *     binlog: array{format: string|null, rowImage: string|null, bytesPerHeartbeat: int, remedy: string|null},
+     *     binlog: array{
+     *         format: string|null,
+     *         rowImage: string|null,
+     *         bytesPerHeartbeat: int,
+     *         remedy: string|null
+     *     },
      *     settings: array<string, mixed>
      * } `counts` by status, `deadLetters` by termination reason; `leaseKey`: whether a key over
      *     (status, lease_expires) exists; `settings` never holds the password; `clockSkewMs`: how

@@ -106,8 +106,8 @@ if (!class_exists(NrLlmFailure::class, false)) {
         /**
          * Returns the failure as an array, for `json_encode()` and logs.
          *
-         * @return array{failureClass: string, retryable: bool, tripsCircuit: bool, errorClass: string,
-         *     httpStatus: int|null, retryAfterSeconds: int|null}
+         * @return array{failureClass: string, retryable: bool, tripsCircuit: bool,
+         *     errorClass: string, httpStatus: int|null, retryAfterSeconds: int|null}
          */
         public function jsonSerialize(): array
         {

@@ -244,8 +244,8 @@ if (!class_exists(NrLlmRuntime::class, false)) {
          * @param int $runUid the run's uid, at least 1
          * @param int $now the time at which the lease must have expired, in unix seconds. 0 matches
          *     no run
-         * @param string $terminationReason at most 32 characters: `retries_exhausted`, `not_retryable`,
-         *     …
+         * @param string $terminationReason at most 32 characters: `retries_exhausted`,
+         *     `not_retryable`, …
          *
          * @return bool false when the run is not stale, or no longer
          *
@@ -535,7 +535,12 @@ if (!class_exists(NrLlmRuntime::class, false)) {
          *     leaseKey: bool,
          *     server: string,
          *     isolation: string,
-         *     binlog: array{format: string|null, rowImage: string|null, bytesPerHeartbeat: int, remedy: string|null},
+         *     binlog: array{
+         *         format: string|null,
+         *         rowImage: string|null,
+         *         bytesPerHeartbeat: int,
+         *         remedy: string|null
+         *     },
          *     settings: array<string, mixed>
          * } `counts` by status, `deadLetters` by termination reason; `leaseKey`: whether a key over
          *     (status, lease_expires) exists; `settings` never holds the password; `clockSkewMs`:

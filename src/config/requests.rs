@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 pub struct ReapRequest {
     /// Maximum number of runs that are handled.
     pub limit: u64,
-    /// The time at which a lease must have expired, in unix seconds; the caller's time where absent.
+    /// The time at which a lease must have expired, in unix seconds; the caller's time where
+    /// absent.
     pub now: Option<i64>,
     /// Report what would be done, and write nothing.
     pub dry_run: bool,

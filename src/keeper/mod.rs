@@ -18,14 +18,14 @@
 //!           |                            |
 //!           +-------------+--------------+
 //!                         |
-//!      +------------------+-------------------+-------------------+
-//!      | the deadline passed, or a heartbeat  | a heartbeat found | release(), drop, the end of the
-//!      | found another owner, the run         | the run cancelled | request; a heartbeat found the
-//!      | requeued, deleted or in an unknown   |                   | run completed, failed or waiting;
-//!      v status                               v                   v read in a forked child
-//!   +------+                            +-----------+        +---------+
-//!   | lost |                            | cancelled |        | stopped |
-//!   +------+                            +-----------+        +---------+
+//!      +------------------+-----------------+-------------------+
+//!      | the deadline passed; a heartbeat   | a heartbeat found | release(), drop, the end of the
+//!      | found another owner, the run       | the run cancelled | request; a heartbeat found the
+//!      | requeued, deleted or in an unknown |                   | run completed, failed or
+//!      v status                             v                   v waiting; read in a forked child
+//!   +------+                          +-----------+        +---------+
+//!   | lost |                          | cancelled |        | stopped |
+//!   +------+                          +-----------+        +---------+
 //! ```
 //!
 //! Lost, cancelled and stopped are final and end the heartbeats. Two limits pause the renewal while

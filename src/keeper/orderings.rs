@@ -309,7 +309,7 @@ fn every_ordering_is_needed_or_listed() {
     scenario_an_ended_lease_is_never_held_again();
     scenario_no_raise_touches_the_flag_of_an_ended_request();
     scenario_one_end_wins();
-    scenario_a_step_is_seen_by_the_limit_or_wakes_the_thread();
+    scenario_a_step_is_seen_by_the_limit_or_notifies_the_thread();
     let places = STRONG.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let mut unexpected = BTreeMap::new();
     for place in places {

@@ -5,8 +5,8 @@ use crate::process::clock::MILLISECOND;
 
 /// The first wait after a heartbeat that failed.
 const BACKOFF: u64 = 50 * MILLISECOND;
-/// The least time that a heartbeat gets, however urgent the other leases are: this, and an eighth of
-/// its own limit.
+/// The least time that a heartbeat gets, however urgent the other leases are: this, and an eighth
+/// of its own limit.
 pub(super) const LEAST_TIME: u64 = 100 * MILLISECOND;
 
 /// A limit that pauses the renewal (rule 18).

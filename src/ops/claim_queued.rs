@@ -1,4 +1,4 @@
-//! Claim: a worker takes a queued run.
+//! Claim: a queued run gets an owner and a lease.
 //!
 //! Guard: the run's uid, and `queued`. Effect: `running`, owner, lease, `started_at`, `tstamp`.
 

@@ -1,8 +1,8 @@
 //! Dead-letter: a stale run ends as failed, with a reason, and is not tried again.
 //!
 //! Guard: the run's uid, and stale. Effect: `failed`, the reason, no `error_class`, both payloads
-//! empty, no owner, no lease, `finished_at`, `tstamp`. Write fence, iterations, totals and cost stay
-//! as they were.
+//! empty, no owner, no lease, `finished_at`, `tstamp`. Write fence, iterations, totals and cost
+//! stay as they were.
 
 use super::confirm::GuardedWrite;
 use super::sql::{Context, END_COLUMNS, Sql, bind, end, sql, stale, update, with_columns};

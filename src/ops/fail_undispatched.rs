@@ -1,4 +1,5 @@
-//! Fail an undispatched run: its wake-up could not be sent, so no worker would execute it (rule 15).
+//! Fail an undispatched run: its wake-up could not be sent, so no worker would execute it (rule
+//! 15).
 //!
 //! Guard: the run's uid, still `queued` by this requeue (the same count), and no owner. Effect:
 //! `failed`, `provider_failed`, the error's class, both payloads empty, `finished_at`, `tstamp`.

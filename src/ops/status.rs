@@ -31,7 +31,8 @@ pub struct StatusReport {
     pub oldest_lease: Option<i64>,
     /// How long the oldest queued run has been waiting, in seconds.
     pub oldest_queued_seconds: Option<i64>,
-    /// Queued runs that no worker has claimed within [`STRANDED_AFTER_SECONDS`] after they were due.
+    /// Queued runs that no worker has claimed within [`STRANDED_AFTER_SECONDS`] after they were
+    /// due.
     pub stranded: u64,
     /// How far the database's clock is ahead of this machine's, in milliseconds.
     pub clock_skew_ms: i64,

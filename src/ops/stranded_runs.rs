@@ -240,7 +240,8 @@ impl Write for ChunkWrite<'_, '_> {
         Ok(())
     }
 
-    /// Reads back, under the rows' locks, whether the marks were written, and returns the runs then.
+    /// Reads back, under the rows' locks, whether the marks were written, and returns the runs
+    /// then.
     ///
     /// All were marked or none, so one run that is queued as it was listed proves that none was. A
     /// mark may be another sweep's of the same second: it proves nothing about the others.

@@ -232,13 +232,13 @@ final class Library
             // other users.
             $write = ($mode & 01000) === 0 ? $mode : 0;
             [$who, $remedy] = match (true) {
-                ($write & 0002) !== 0 => ['everybody', "chmod o-w $folder"],
+                ($write & 0002) !== 0 => ['every user', "chmod o-w $folder"],
                 ($write & 0020) !== 0 && !in_array($group, $groups, true) => ["the group $group", "chmod g-w $folder"],
                 !in_array($owner, $users, true) => ["the user $owner", "chown root $folder"],
                 default => [null, ''],
             };
             if ($who !== null) {
-                throw self::problemOf("$path is refused, because $who may replace it" . ($who === 'everybody' ? '' : ', who may not change this package') . ": $remedy");
+                throw self::problemOf("$path is refused, because $who may replace it" . ($who === 'every user' ? '' : ', who may not change this package') . ": $remedy");
             }
             if ($folder === dirname($folder)) {
                 return;
