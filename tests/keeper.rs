@@ -1,6 +1,5 @@
-//! The keeper on a real server, through a proxy that breaks its exchanges. A test binary of its
-//! own: the keeper and its thread are the whole process's, so the tests here run one after the
-//! other.
+//! Kept leases on a real server, through a proxy that breaks exchanges. A test binary of its own:
+//! the process has one heartbeat thread, so the tests run one after the other.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,12 +28,12 @@ use nrllm_runtime::process::sessions::{self, Key};
 use support::PATIENCE;
 use support::database::{Database, Run};
 use support::harness::{OWNER, settings};
-use support::proxy::{Fault, FoundRows, Info, Kind as Sent, Proxy, Rule, Welcome, When};
+use support::proxy::{Fault, FoundRows, Info, Kind as Sent, Proxy, Welcome, When};
 use support::server::Endpoint;
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// One test at a time: there is one keeper.
+/// Runs one test at a time, since the process has one heartbeat thread.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     let guard = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,11 +41,25 @@ fn alone() -> MutexGuard<'static, ()> {
     guard
 }
 
-fn keepers() -> usize {
+/// A database of its own, and a proxy before its server.
+fn behind_a_proxy() -> (MutexGuard<'static, ()>, Database, Proxy) {
+    let (alone, database) = (alone(), Database::new());
+    let proxy = Proxy::start(database.endpoint());
+    (alone, database, proxy)
+}
+
+/// A database of its own, and the address of its server.
+fn on_the_server() -> (MutexGuard<'static, ()>, Database, Endpoint) {
+    let (alone, database) = (alone(), Database::new());
+    let endpoint = database.endpoint().clone();
+    (alone, database, endpoint)
+}
+
+fn heartbeat_threads() -> usize {
     states().len()
 }
 
-/// The states of the keeper's threads, as the system has them: `S` for one that sleeps.
+/// Returns the states of the heartbeat threads in the system: `S` for one that sleeps.
 fn states() -> Vec<char> {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     let state = |stat: String| stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
@@ -64,7 +77,7 @@ fn states() -> Vec<char> {
 fn until(what: &str, holds: impl Fn() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(start.elapsed() < PATIENCE, "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -79,7 +92,7 @@ struct How {
     interrupts: bool,
 }
 
-/// Beats often, gives up soon, and has a long lease: for tests in which the deadline plays no part.
+/// Short intervals and time limits, and a long lease: for tests that the deadline does not concern.
 const OFTEN: How = How {
     lease_seconds: 60,
     every_ms: 200,
@@ -119,28 +132,26 @@ fn keep(endpoint: &Endpoint, database: &mut Database, how: How) -> (i64, Lease) 
 }
 
 /// The execution of a heartbeat's statement.
-fn a_beat() -> When {
+fn heartbeat() -> When {
     When::command(|command| command.kind == Sent::Execute && command.sql.starts_with("UPDATE"))
 }
 
-fn beats_on(lease: &Lease) {
-    let beats = lease.beats();
-    until("more beats", || lease.beats() > beats + 1);
+fn until_renewed(lease: &Lease) {
+    let heartbeats = lease.beats();
+    until("further heartbeats", || lease.beats() > heartbeats + 1);
     until("a lease that is held", || lease.state() == "held");
 }
 
 #[test]
 fn p17_deadline_counts_from_sending_the_heartbeat() {
-    let _alone = alone();
-    let mut database = Database::new();
-    let proxy = Proxy::start(database.endpoint());
+    let (_alone, mut database, proxy) = behind_a_proxy();
     let (_, lease) =
         keep(proxy.endpoint(), &mut database, How { lease_seconds: 20, every_ms: 5_000, ..OFTEN });
-    let held = proxy.rule(a_beat(), Fault::HoldReply);
+    let held = proxy.rule(heartbeat(), Fault::HoldReply);
     held.wait();
     let start = Instant::now();
     let before = lease.beats();
-    // The reply takes its time: that is what is measured.
+    // The delay of the reply must not extend the lease.
     until("a late reply", || start.elapsed() > Duration::from_millis(1_500));
     held.release();
     until("the reply", || lease.beats() > before);
@@ -168,9 +179,9 @@ fn p17_a_fault_makes_the_lease_unknown_until_renewed() {
         let mut database = Database::new();
         let proxy = Proxy::start(database.endpoint());
         let (uid, lease) = keep(proxy.endpoint(), &mut database, How { query_ms: 300, ..OFTEN });
-        beats_on(&lease);
+        until_renewed(&lease);
         let row = database.row(uid);
-        let rule = proxy.rule(a_beat().always(), fault);
+        let rule = proxy.rule(heartbeat().always(), fault);
         until("unknown", || lease.state() == "unknown");
         assert!(lease.is_held() && lease.remaining_ms() > 0, "{what}");
         let error = lease.last_error().unwrap_or_default();
@@ -178,16 +189,16 @@ fn p17_a_fault_makes_the_lease_unknown_until_renewed() {
             !error.is_empty() && !error.contains(&proxy.endpoint().password),
             "{what}: {error}"
         );
-        // It is tried again and again.
+        // The heartbeat is retried.
         rule.wait_for(rule.hits() + 2);
         assert_eq!(lease.state(), "unknown", "{what}");
         assert_eq!(database.row(uid)["claimed_by"], row["claimed_by"], "{what}");
         proxy.heal();
         until("held again", || lease.state() == "held");
         assert_eq!(lease.last_error(), None, "{what}");
-        beats_on(&lease);
+        until_renewed(&lease);
         lease.release();
-        assert_eq!(keepers(), 0, "{what}");
+        assert_eq!(heartbeat_threads(), 0, "{what}");
     }
 }
 
@@ -198,10 +209,10 @@ fn lost_reply_costs_one_connection() {
         let mut database = Database::new();
         let proxy = Proxy::start(database.endpoint());
         let (_, lease) = keep(proxy.endpoint(), &mut database, OFTEN);
-        beats_on(&lease);
+        until_renewed(&lease);
         let connections = proxy.connections();
-        proxy.rule(a_beat(), fault).wait();
-        beats_on(&lease);
+        proxy.rule(heartbeat(), fault).wait();
+        until_renewed(&lease);
         assert_eq!((lease.state(), proxy.connections()), ("held", connections + 1));
     }
 }
@@ -219,13 +230,13 @@ fn the_server_refuses_connections_for_a_while() {
         let mut database = Database::new();
         let proxy = Proxy::start(database.endpoint());
         let (_, lease) = keep(proxy.endpoint(), &mut database, OFTEN);
-        beats_on(&lease);
+        until_renewed(&lease);
         proxy.welcome(welcome.clone(), 3);
         let made = proxy.connections();
         proxy.cut_all();
         proxy.wait_for_connections(made + 4);
         until("held again", || lease.state() == "held");
-        beats_on(&lease);
+        until_renewed(&lease);
     }
 }
 
@@ -243,9 +254,9 @@ fn p01_heartbeats_do_not_depend_on_the_row_count() {
         let proxy = Proxy::start(database.endpoint());
         proxy.found_rows(found_rows);
         proxy.info(info);
-        // Several beats a second: most of them change nothing in the row.
+        // Several heartbeats per second: most of them leave the row unchanged.
         let (uid, lease) = keep(proxy.endpoint(), &mut database, How { every_ms: 100, ..OFTEN });
-        until("beats", || lease.beats() > 5);
+        until("heartbeats", || lease.beats() > 5);
         assert_eq!(lease.state(), "held");
         database.set(uid, "claimed_by", "worker:other");
         until("the loss", || lease.state() == "lost");
@@ -254,18 +265,16 @@ fn p01_heartbeats_do_not_depend_on_the_row_count() {
 
 #[test]
 fn p20_leases_share_one_connection_whatever_their_intervals() {
-    let _alone = alone();
-    let mut database = Database::new();
-    let proxy = Proxy::start(database.endpoint());
+    let (_alone, mut database, proxy) = behind_a_proxy();
     let leases: Vec<Lease> = [100, 150, 200, 250, 100]
         .map(|every_ms| {
             keep(proxy.endpoint(), &mut database, How { every_ms, query_ms: 5_000, ..OFTEN }).1
         })
         .into_iter()
         .collect();
-    until("beats of all", || leases.iter().all(|lease| lease.beats() > 4));
-    assert_eq!((proxy.connections(), keepers()), (1, 1), "one for calls and heartbeats");
-    // Each heartbeat under its own limit: the server is told when that changes.
+    until("heartbeats of all", || leases.iter().all(|lease| lease.beats() > 4));
+    assert_eq!((proxy.connections(), heartbeat_threads()), (1, 1), "one for calls and heartbeats");
+    // Each heartbeat has its own time limit, which is set on the server when it changes.
     assert!(
         proxy
             .statements()
@@ -276,10 +285,10 @@ fn p20_leases_share_one_connection_whatever_their_intervals() {
     );
     drop(leases);
     proxy.wait_for_open(1);
-    assert_eq!(keepers(), 0);
+    assert_eq!(heartbeat_threads(), 0);
 }
 
-/// Asks the server something that takes so long, as a call of the thread that keeps the lease.
+/// Sends a query that takes so long, as a call of the thread that keeps the lease.
 fn slow_call(key: &Key, milliseconds: u64) {
     let sql = format!("SELECT SLEEP({})", milliseconds as f64 / 1_000.0);
     let rows = sessions::call(key, async |session| session.query(&sql, Params::Empty).await);
@@ -288,15 +297,13 @@ fn slow_call(key: &Key, milliseconds: u64) {
 
 #[test]
 fn p20_a_kept_lease_needs_one_connection() {
-    let _alone = alone();
-    let mut database = Database::new();
-    let proxy = Proxy::start(database.endpoint());
+    let (_alone, mut database, proxy) = behind_a_proxy();
     let key = key(proxy.endpoint(), &database, OFTEN);
     slow_call(&key, 1);
     let (_, lease) = keep(proxy.endpoint(), &mut database, OFTEN);
     for _ in 0..5 {
-        let beats = lease.beats();
-        until("a heartbeat", || lease.beats() > beats);
+        let heartbeats = lease.beats();
+        until("a heartbeat", || lease.beats() > heartbeats);
         slow_call(&key, 1);
     }
     assert_eq!(proxy.connections(), 1);
@@ -307,12 +314,10 @@ fn p20_a_kept_lease_needs_one_connection() {
 
 #[test]
 fn a_call_does_not_wait_for_a_heartbeat_without_reply() {
-    let _alone = alone();
-    let mut database = Database::new();
-    let proxy = Proxy::start(database.endpoint());
+    let (_alone, mut database, proxy) = behind_a_proxy();
     let key = key(proxy.endpoint(), &database, OFTEN);
     let (_, lease) = keep(proxy.endpoint(), &mut database, How { every_ms: 3_000, ..OFTEN });
-    let held = proxy.rule(a_beat(), Fault::HoldReply);
+    let held = proxy.rule(heartbeat(), Fault::HoldReply);
     held.wait();
     let start = Instant::now();
     slow_call(&key, 1);
@@ -320,18 +325,16 @@ fn a_call_does_not_wait_for_a_heartbeat_without_reply() {
     assert_eq!(proxy.connections(), 2);
     proxy.wait_for_open(1);
     held.release();
-    beats_on(&lease);
+    until_renewed(&lease);
     assert_eq!(proxy.connections(), 2);
 }
 
 #[test]
 fn call_waits_for_a_heartbeat_on_one_connection() {
-    let _alone = alone();
-    let mut database = Database::new();
-    let proxy = Proxy::start(database.endpoint());
+    let (_alone, mut database, proxy) = behind_a_proxy();
     let key = key(proxy.endpoint(), &database, OFTEN);
     let (_, lease) = keep(proxy.endpoint(), &mut database, How { every_ms: 3_000, ..OFTEN });
-    let held = proxy.rule(a_beat(), Fault::HoldReply);
+    let held = proxy.rule(heartbeat(), Fault::HoldReply);
     held.wait();
     proxy.welcome(Welcome::Refuse(1226), 1_000);
     std::thread::scope(|scope| {
@@ -348,67 +351,59 @@ fn call_waits_for_a_heartbeat_on_one_connection() {
 
 #[test]
 fn a_lease_is_renewed_during_a_long_call() {
-    let _alone = alone();
-    let mut database = Database::new();
-    let proxy = Proxy::start(database.endpoint());
+    let (_alone, mut database, proxy) = behind_a_proxy();
     let how = How { lease_seconds: 2, every_ms: 300, ..OFTEN };
     let key = key(proxy.endpoint(), &database, how);
     let (_, lease) = keep(proxy.endpoint(), &mut database, how);
-    let beats = lease.beats();
+    let heartbeats = lease.beats();
     slow_call(&key, 3_500);
-    assert!(lease.beats() > beats + 3, "{}", lease.beats());
+    assert!(lease.beats() > heartbeats + 3, "{}", lease.beats());
     assert_eq!((lease.state(), proxy.connections()), ("held", 2));
     // The next heartbeat has the session again, and closes the other connection.
     proxy.wait_for_open(1);
-    beats_on(&lease);
+    until_renewed(&lease);
     assert_eq!(proxy.connections(), 2);
 }
 
 #[test]
 fn a_second_connection_that_is_refused_loses_no_lease() {
-    let _alone = alone();
-    let mut database = Database::new();
-    let proxy = Proxy::start(database.endpoint());
+    let (_alone, mut database, proxy) = behind_a_proxy();
     let how = How { lease_seconds: 10, every_ms: 300, ..OFTEN };
     let key = key(proxy.endpoint(), &database, how);
     let (_, lease) = keep(proxy.endpoint(), &mut database, how);
     proxy.welcome(Welcome::Refuse(1226), 1_000);
     slow_call(&key, 1_500);
     assert!(lease.is_held());
-    beats_on(&lease);
+    until_renewed(&lease);
     proxy.heal();
 }
 
 #[test]
 fn p30_a_column_that_is_missing_for_a_moment_loses_no_lease() {
-    let _alone = alone();
-    let mut database = Database::new();
-    let endpoint = database.endpoint().clone();
+    let (_alone, mut database, endpoint) = on_the_server();
     let how = How { lease_seconds: 20, ..OFTEN };
     let (_, lease) = keep(&endpoint, &mut database, how);
-    beats_on(&lease);
+    until_renewed(&lease);
     database.client().run("ALTER TABLE tx_nrllm_agentrun RENAME COLUMN claimed_by TO owner");
     until("a heartbeat that fails", || lease.state() == "unknown");
     assert!(lease.last_error().is_some_and(|error| error.contains("claimed_by")));
     database.client().run("ALTER TABLE tx_nrllm_agentrun RENAME COLUMN owner TO claimed_by");
-    beats_on(&lease);
+    until_renewed(&lease);
     assert_eq!(lease.last_error(), None);
 }
 
 #[test]
-fn p29_a_stalled_server_holds_one_connection_of_the_keeper() {
-    let _alone = alone();
-    let mut database = Database::new();
-    let proxy = Proxy::start(database.endpoint());
+fn p29_a_stalled_server_holds_one_heartbeat_connection() {
+    let (_alone, mut database, proxy) = behind_a_proxy();
     let (_, lease) = keep(proxy.endpoint(), &mut database, How { query_ms: 200, ..OFTEN });
-    let stalled = proxy.rule(a_beat().always(), Fault::Silence);
+    let stalled = proxy.rule(heartbeat().always(), Fault::Silence);
     // Each heartbeat without a reply costs its connection.
     let made = proxy.connections();
     proxy.wait_for_connections(made + 5);
     assert!(proxy.open_connections() <= 2, "{}", proxy.open_connections());
     stalled.cancel();
     proxy.heal();
-    beats_on(&lease);
+    until_renewed(&lease);
     proxy.wait_for_open(1);
 }
 
@@ -417,7 +412,7 @@ fn silent_server_does_not_delay_leases_on_another() {
     let _alone = alone();
     let (mut one, mut other) = (Database::new(), Database::new());
     let proxy = Proxy::start(one.endpoint());
-    // As tight as it gets: half the lease, and the other waits for as long as it may.
+    // The longest interval, half the lease, beside a heartbeat that waits for its whole limit.
     let how = How { lease_seconds: 4, every_ms: 2_000, ..OFTEN };
     let (_, stuck) =
         keep(proxy.endpoint(), &mut one, How { lease_seconds: 60, every_ms: 3_000, ..how });
@@ -425,28 +420,26 @@ fn silent_server_does_not_delay_leases_on_another() {
     let (_, free) = keep(&endpoint, &mut other, how);
     let silence = proxy.rule(When::any_command().always(), Fault::Silence);
     silence.wait();
-    let beats = free.beats();
-    until("beats of the other", || {
+    let heartbeats = free.beats();
+    until("heartbeats of the other", || {
         assert!(free.is_held(), "{:?}", free.last_error());
-        free.beats() > beats + 3
+        free.beats() > heartbeats + 3
     });
     assert!(stuck.state() == "unknown" || silence.hits() > 0);
 }
 
 /// A heartbeat that may wait for four seconds.
-const PATIENT: How = How { lease_seconds: 20, every_ms: 4_000, ..OFTEN };
+const LONG_WAIT: How = How { lease_seconds: 20, every_ms: 4_000, ..OFTEN };
 
 #[test]
 fn p17_new_lease_is_renewed_while_another_heartbeat_waits() {
-    let _alone = alone();
-    let mut database = Database::new();
-    let proxy = Proxy::start(database.endpoint());
-    let (_, stuck) = keep(proxy.endpoint(), &mut database, PATIENT);
-    let held = proxy.rule(a_beat(), Fault::HoldReply);
+    let (_alone, mut database, proxy) = behind_a_proxy();
+    let (_, stuck) = keep(proxy.endpoint(), &mut database, LONG_WAIT);
+    let held = proxy.rule(heartbeat(), Fault::HoldReply);
     held.wait();
     let (_, late) =
         keep(proxy.endpoint(), &mut database, How { lease_seconds: 2, every_ms: 1_000, ..OFTEN });
-    until("beats of the late one", || {
+    until("heartbeats of the late one", || {
         assert!(late.is_held(), "{:?}", late.last_error());
         late.beats() > 4
     });
@@ -457,23 +450,21 @@ fn p17_new_lease_is_renewed_while_another_heartbeat_waits() {
 
 #[test]
 fn p18_resumed_lease_is_renewed_while_another_waits() {
-    let _alone = alone();
-    let mut database = Database::new();
-    let proxy = Proxy::start(database.endpoint());
-    let (_, stuck) = keep(proxy.endpoint(), &mut database, PATIENT);
+    let (_alone, mut database, proxy) = behind_a_proxy();
+    let (_, stuck) = keep(proxy.endpoint(), &mut database, LONG_WAIT);
     let (_, silent) = keep(
         proxy.endpoint(),
         &mut database,
         How { lease_seconds: 6, every_ms: 2_000, silent_seconds: 1, ..OFTEN },
     );
-    let held = proxy.rule(a_beat(), Fault::HoldReply);
+    let held = proxy.rule(heartbeat(), Fault::HoldReply);
     held.wait();
     assert!(
         silent.last_error().is_some_and(|error| error.contains("no step()")),
         "{:?}",
         silent.last_error()
     );
-    until("beats of the one that was woken", || {
+    until("heartbeats of the resumed one", || {
         silent.step().unwrap();
         silent.beats() > 4
     });
@@ -481,7 +472,7 @@ fn p18_resumed_lease_is_renewed_while_another_waits() {
     held.release();
 }
 
-/// The way to the thread of the tests, which run one after the other.
+/// The signal to the thread of the tests, which run one after the other.
 static SIGNAL: LazyLock<Arc<InterruptSignal>> = LazyLock::new(Arc::default);
 
 fn signal() -> Arc<InterruptSignal> {
@@ -490,9 +481,7 @@ fn signal() -> Arc<InterruptSignal> {
 
 #[test]
 fn p17_deadline_passes_while_a_heartbeat_waits() {
-    let _alone = alone();
-    let mut database = Database::new();
-    let proxy = Proxy::start(database.endpoint());
+    let (_alone, mut database, proxy) = behind_a_proxy();
     let how = How { lease_seconds: 2, every_ms: 1_000, interrupts: true, ..OFTEN };
     signal().take();
     let (_, lease) = keep(proxy.endpoint(), &mut database, how);
@@ -505,16 +494,16 @@ fn p17_deadline_passes_while_a_heartbeat_waits() {
     assert!(loss.kind == Kind::LeaseLost && loss.message.contains("deadline passed"), "{loss}");
     assert!(keeper::take_loss().is_none());
     assert!(signal().take());
-    until("the end of the thread", || keepers() == 0);
+    until("the end of the thread", || heartbeat_threads() == 0);
     assert!(!signal().is_pending(), "once");
 }
 
-/// Seconds that the machine has slept, as the clocks of this binary have it.
+/// The seconds of suspend that the clocks of this binary count.
 #[cfg(target_os = "linux")]
 static SLEPT: AtomicI64 = AtomicI64::new(0);
 
-/// Takes the place of the C library's in this binary, in Rust's own timers too: a sleep of the
-/// machine moves this clock alone.
+/// Replaces the C library's function in this binary, also for Rust's own timers: suspend moves this
+/// clock alone.
 ///
 /// # Safety
 ///
@@ -538,28 +527,24 @@ unsafe extern "C" fn clock_gettime(
 #[cfg(target_os = "linux")]
 #[test]
 fn p17_suspended_time_counts_and_is_noticed_soon() {
-    let _alone = alone();
-    let mut database = Database::new();
-    let endpoint = database.endpoint().clone();
+    let (_alone, mut database, endpoint) = on_the_server();
     let how = How { lease_seconds: 3_600, every_ms: 1_200_000, ..OFTEN };
     signal().take();
-    let (_, asked) = keep(&endpoint, &mut database, how);
-    let (_, told) = keep(&endpoint, &mut database, How { interrupts: true, ..how });
+    let (_, polled) = keep(&endpoint, &mut database, how);
+    let (_, interrupted) = keep(&endpoint, &mut database, How { interrupts: true, ..how });
     until("a thread that sleeps", || states() == ['S']);
-    assert!(asked.is_held() && told.is_held());
+    assert!(polled.is_held() && interrupted.is_held());
     SLEPT.fetch_add(3_600, Ordering::SeqCst);
-    assert_eq!((asked.state(), asked.remaining_ms()), ("lost", 0));
+    assert_eq!((polled.state(), polled.remaining_ms()), ("lost", 0));
     // Its timer would fire in twenty minutes. No method of the other lease is called.
     until("the raised signal", || signal().is_pending());
-    assert_eq!(told.state(), "lost");
+    assert_eq!(interrupted.state(), "lost");
     assert!(keeper::take_loss().is_some());
 }
 
 #[test]
 fn p19_no_heartbeat_is_sent_after_a_release() {
-    let _alone = alone();
-    let mut database = Database::new();
-    let proxy = Proxy::start(database.endpoint());
+    let (_alone, mut database, proxy) = behind_a_proxy();
     type End = fn(Lease);
     let endings: [(&str, End); 3] = [
         ("released", |lease| lease.release()),
@@ -571,14 +556,14 @@ fn p19_no_heartbeat_is_sent_after_a_release() {
     ];
     for (what, end) in endings {
         let (_, lease) = keep(proxy.endpoint(), &mut database, OFTEN);
-        beats_on(&lease);
-        let held: Rule = proxy.rule(a_beat(), Fault::HoldRequest);
+        until_renewed(&lease);
+        let held = proxy.rule(heartbeat(), Fault::HoldRequest);
         held.wait();
         let start = Instant::now();
         end(lease);
-        // A bound that a wait for the server would break many times over.
+        // Far below the time of a wait for the server.
         assert!(start.elapsed() < Duration::from_secs(3), "{what}");
-        assert_eq!(keepers(), 0, "{what}: without its thread nothing is sent");
+        assert_eq!(heartbeat_threads(), 0, "{what}: without its thread nothing is sent");
         held.release();
         // The connection of the heartbeat that was given up is discarded, and no other is left.
         proxy.wait_for_open(0);
@@ -588,11 +573,9 @@ fn p19_no_heartbeat_is_sent_after_a_release() {
 
 #[test]
 fn shutdown_does_not_wait_for_a_silent_server() {
-    let _alone = alone();
-    let mut database = Database::new();
-    let proxy = Proxy::start(database.endpoint());
+    let (_alone, mut database, proxy) = behind_a_proxy();
     let (_, lease) = keep(proxy.endpoint(), &mut database, OFTEN);
-    beats_on(&lease);
+    until_renewed(&lease);
     let made = proxy.connections();
     proxy.welcome(Welcome::Silence, 100);
     proxy.cut_all();
@@ -600,54 +583,48 @@ fn shutdown_does_not_wait_for_a_silent_server() {
     let start = Instant::now();
     keeper::end_all();
     assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
-    assert_eq!((lease.state(), keepers()), ("stopped", 0));
+    assert_eq!((lease.state(), heartbeat_threads()), ("stopped", 0));
 }
 
 #[test]
-fn the_thread_comes_and_goes_with_the_leases() {
-    let _alone = alone();
-    let mut database = Database::new();
-    let endpoint = database.endpoint().clone();
+fn the_thread_starts_with_the_first_lease_and_ends_with_the_last() {
+    let (_alone, mut database, endpoint) = on_the_server();
     for _ in 0..20 {
         let (uid, one) = keep(&endpoint, &mut database, OFTEN);
         let (_, two) = keep(&endpoint, &mut database, OFTEN);
         // A thread names itself when it first runs.
-        until("one thread for both", || keepers() == 1);
+        until("one thread for both", || heartbeat_threads() == 1);
         drop(two);
-        assert_eq!(keepers(), 1);
+        assert_eq!(heartbeat_threads(), 1);
         // It ends by itself when the last lease does, and is started anew.
         database.set(uid, "status", "completed");
-        until("the end of the thread", || keepers() == 0);
+        until("the end of the thread", || heartbeat_threads() == 0);
         assert_eq!(one.state(), "stopped");
         let (_, three) = keep(&endpoint, &mut database, OFTEN);
-        beats_on(&three);
+        until_renewed(&three);
         three.release();
-        assert_eq!(keepers(), 0);
+        assert_eq!(heartbeat_threads(), 0);
     }
 }
 
 #[test]
 fn a_request_ends_the_leases_of_its_thread_only() {
-    let _alone = alone();
-    let mut database = Database::new();
-    let endpoint = database.endpoint().clone();
+    let (_alone, mut database, endpoint) = on_the_server();
     let (_, ours) = keep(&endpoint, &mut database, OFTEN);
     let (_, theirs) = std::thread::scope(|scope| {
         scope.spawn(|| keep(&endpoint, &mut database, OFTEN)).join().unwrap()
     });
     keeper::end_thread();
     assert_eq!((ours.state(), theirs.state()), ("stopped", "held"));
-    assert_eq!(keepers(), 1);
-    beats_on(&theirs);
+    assert_eq!(heartbeat_threads(), 1);
+    until_renewed(&theirs);
     theirs.release();
-    assert_eq!(keepers(), 0);
+    assert_eq!(heartbeat_threads(), 0);
 }
 
 #[test]
 fn a_loss_is_thrown_on_the_thread_that_keeps_the_lease() {
-    let _alone = alone();
-    let mut database = Database::new();
-    let endpoint = database.endpoint().clone();
+    let (_alone, mut database, endpoint) = on_the_server();
     let how = How { interrupts: true, ..OFTEN };
     signal().take();
     let (uid, ours) = keep(&endpoint, &mut database, how);
@@ -661,9 +638,7 @@ fn a_loss_is_thrown_on_the_thread_that_keeps_the_lease() {
 
 #[test]
 fn leases_of_many_threads_are_kept_by_one() {
-    let _alone = alone();
-    let mut database = Database::new();
-    let endpoint = database.endpoint().clone();
+    let (_alone, mut database, endpoint) = on_the_server();
     let uids = database.insert_all(&vec![Run::running(OWNER, 4_000_000_000); 200]);
     let key = Key {
         connection: Arc::new(settings(&endpoint, database.name())),
@@ -688,7 +663,7 @@ fn leases_of_many_threads_are_kept_by_one() {
                     )
                     .unwrap();
                     if uid % 3 == 0 {
-                        until("a beat", || lease.beats() > 1);
+                        until("a heartbeat", || lease.beats() > 1);
                     }
                     lease.step().unwrap();
                     assert!(lease.is_held());
@@ -696,5 +671,5 @@ fn leases_of_many_threads_are_kept_by_one() {
             });
         }
     });
-    assert_eq!(keepers(), 0);
+    assert_eq!(heartbeat_threads(), 0);
 }

@@ -2,15 +2,14 @@
 //! every order of their steps, with crashes, pauses of any length, requests that arrive late and
 //! replies that get lost.
 //!
-//! What a reaper or a failure decides is the crate's own code. Time goes in ticks, the same for
-//! all; a worker that is stopped is one that does nothing while they pass. Requests carry the lease
-//! that they write as an absolute time, as in the product: what is left of it shrinks while they
-//! are under way.
+//! The decisions of a reaper and after a failure are the crate's own code. Time passes in ticks,
+//! the same for all; a stopped worker takes no step while they pass. Requests carry the lease that
+//! they write as an absolute time, as in the product: its rest shrinks while they are in flight.
 //!
-//! A rule that is taken away must be missed: for each, a test checks that the explorer finds the
-//! way to a violation.
+//! Each rule is necessary: a test removes it and requires that the explorer finds the path to the
+//! violation.
 
-// A test says what went wrong by panicking, and shares its helpers freely.
+// A test fails by a panic.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -41,27 +40,27 @@ struct Row {
     status: Status,
     /// 0: no owner. Each claim has an identity of its own.
     owner: u8,
-    /// Ticks until the lease is over.
+    /// Ticks until the lease expires.
     lease: u8,
     requeues: u8,
     /// A non-idempotent write is pending.
-    fence: bool,
+    write_fence: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Phase {
     Idle,
-    /// The claim was executed, its reply is under way; the ticks left of the lease that it wrote.
+    /// The claim was executed, its reply is in flight; the ticks left of the lease that it wrote.
     Claimed(u8),
     Running,
-    /// The fence was acknowledged; the write comes next, whenever.
+    /// The write fence was acknowledged; the write comes next, at any time.
     Marked,
     Written,
 }
 
-/// A renewal under way.
+/// A heartbeat in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Beat {
+enum Heartbeat {
     None,
     /// To the server. It may be executed after its sender died.
     Sent {
@@ -79,9 +78,9 @@ enum Beat {
 struct Worker {
     phase: Phase,
     owner: u8,
-    /// Ticks until the worker gives its lease up by itself.
+    /// Ticks until the worker counts its lease as lost.
     deadline: u8,
-    beat: Beat,
+    heartbeat: Heartbeat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -95,7 +94,7 @@ struct State {
     claims: u8,
 }
 
-/// The rule that is missing.
+/// The rule that is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Without {
     Nothing,
@@ -105,7 +104,7 @@ enum Without {
     /// The deadline is counted from the reply.
     SendTime,
     Deadline,
-    Fence,
+    WriteFence,
     Budget,
     TerminalInCancel,
     Sweep,
@@ -113,9 +112,9 @@ enum Without {
 }
 
 const START: State = State {
-    row: Row { status: Status::Queued, owner: 0, lease: 0, requeues: 0, fence: false },
+    row: Row { status: Status::Queued, owner: 0, lease: 0, requeues: 0, write_fence: false },
     message: true,
-    workers: [Worker { phase: Phase::Idle, owner: 0, deadline: 0, beat: Beat::None }; 2],
+    workers: [Worker { phase: Phase::Idle, owner: 0, deadline: 0, heartbeat: Heartbeat::None }; 2],
     executions: 0,
     writes: 0,
     claims: 0,
@@ -127,13 +126,13 @@ impl Row {
     }
 
     fn ended(self, status: Status) -> Self {
-        // The reaper leaves the write fence, which nothing reads any more.
+        // The reaper leaves the write fence, which no operation reads any more.
         Self { status, owner: 0, lease: 0, ..self }
     }
 
     fn facts(&self, without: Without) -> Facts<'static> {
         Facts {
-            pending_effect: if self.fence && without != Without::Fence {
+            pending_effect: if self.write_fence && without != Without::WriteFence {
                 b"non_idempotent_write"
             } else {
                 b""
@@ -150,7 +149,7 @@ impl Row {
                 owner: 0,
                 lease: 0,
                 requeues: self.requeues + 1,
-                fence: false,
+                write_fence: false,
             },
             Decision::DeadLetter(_) => self.ended(Status::Failed),
         }
@@ -158,11 +157,11 @@ impl Row {
 }
 
 impl Worker {
-    fn believes(&self) -> bool {
+    fn counts_on_its_lease(&self) -> bool {
         self.deadline > 0 && matches!(self.phase, Phase::Running | Phase::Marked | Phase::Written)
     }
 
-    /// It knows nothing any more: lost, settled or dead. What it has sent stays under way.
+    /// The worker without a lease: lost, completed or dead. What it has sent stays in flight.
     fn idle(self) -> Self {
         Self { phase: Phase::Idle, owner: 0, deadline: 0, ..self }
     }
@@ -181,9 +180,11 @@ fn successors(state: &State, without: Without) -> Vec<(&'static str, State)> {
         if let Phase::Claimed(left) = &mut worker.phase {
             *left = left.saturating_sub(1);
         }
-        match &mut worker.beat {
-            Beat::Sent { left, .. } | Beat::Executed { left, .. } => *left = left.saturating_sub(1),
-            Beat::None => {}
+        match &mut worker.heartbeat {
+            Heartbeat::Sent { left, .. } | Heartbeat::Executed { left, .. } => {
+                *left = left.saturating_sub(1)
+            }
+            Heartbeat::None => {}
         }
     }
     next.push(("tick", ticked));
@@ -207,10 +208,10 @@ fn successors(state: &State, without: Without) -> Vec<(&'static str, State)> {
         next.push(("sweep", State { message: true, ..*state }));
     }
     if row.status == Status::Running && !state.message {
-        next.push(("a wake-up too many", State { message: true, ..*state }));
+        next.push(("a duplicate wake-up", State { message: true, ..*state }));
     }
     if state.message {
-        next.push(("the message gets lost with its consumer", State { message: false, ..*state }));
+        next.push(("the message is lost with its consumer", State { message: false, ..*state }));
     }
 
     for index in 0..2 {
@@ -257,17 +258,20 @@ fn successors(state: &State, without: Without) -> Vec<(&'static str, State)> {
             }
             Phase::Running | Phase::Marked | Phase::Written => {
                 push("crash", row, worker.idle(), nothing);
-                if worker.beat == Beat::None && worker.believes() {
+                if worker.heartbeat == Heartbeat::None && worker.counts_on_its_lease() {
                     push(
-                        "beat",
+                        "heartbeat",
                         row,
-                        Worker { beat: Beat::Sent { owner: worker.owner, left: LEASE }, ..worker },
+                        Worker {
+                            heartbeat: Heartbeat::Sent { owner: worker.owner, left: LEASE },
+                            ..worker
+                        },
                         nothing,
                     );
                 }
-                if worker.phase == Phase::Running && worker.believes() {
+                if worker.phase == Phase::Running && worker.counts_on_its_lease() {
                     if owns {
-                        let marked = Row { fence: true, lease: LEASE, ..row };
+                        let marked = Row { write_fence: true, lease: LEASE, ..row };
                         push("mark", marked, Worker { phase: Phase::Marked, ..worker }, nothing);
                         push("mark, and its reply is lost", marked, worker.idle(), nothing);
                     } else {
@@ -304,43 +308,48 @@ fn successors(state: &State, without: Without) -> Vec<(&'static str, State)> {
                 }
             }
         }
-        match worker.beat {
-            Beat::None => {}
-            Beat::Sent { owner, left } => {
+        match worker.heartbeat {
+            Heartbeat::None => {}
+            Heartbeat::Sent { owner, left } => {
                 let matches = row.status == Status::Running
                     && (row.owner == owner || without == Without::OwnerInRenewal);
                 if matches {
-                    // What was written last counts: a late request may even shorten the lease.
+                    // The last write counts: a late request may even shorten the lease.
                     push(
-                        "the beat is executed",
+                        "the heartbeat is executed",
                         Row { lease: left, ..row },
-                        Worker { beat: Beat::Executed { owner, left }, ..worker },
+                        Worker { heartbeat: Heartbeat::Executed { owner, left }, ..worker },
                         nothing,
                     );
                 } else if worker.owner == owner {
                     push(
-                        "the beat says lost",
+                        "the heartbeat says lost",
                         row,
-                        Worker { beat: Beat::None, ..worker.idle() },
+                        Worker { heartbeat: Heartbeat::None, ..worker.idle() },
                         nothing,
                     );
                 }
-                push("the beat gets lost", row, Worker { beat: Beat::None, ..worker }, nothing);
-            }
-            Beat::Executed { owner, left } => {
                 push(
-                    "the beat's reply is lost",
+                    "the heartbeat is lost",
                     row,
-                    Worker { beat: Beat::None, ..worker },
+                    Worker { heartbeat: Heartbeat::None, ..worker },
                     nothing,
                 );
-                // Past its deadline a lease is lost for good, whatever a late reply says.
+            }
+            Heartbeat::Executed { owner, left } => {
+                push(
+                    "the heartbeat's reply is lost",
+                    row,
+                    Worker { heartbeat: Heartbeat::None, ..worker },
+                    nothing,
+                );
+                // After its deadline a lease is lost, whatever a late reply returns.
                 if worker.owner == owner && (worker.deadline > 0 || without == Without::Deadline) {
                     let deadline = if without == Without::SendTime { LEASE } else { left };
                     push(
-                        "the beat's reply",
+                        "the heartbeat's reply",
                         row,
-                        Worker { beat: Beat::None, deadline, ..worker },
+                        Worker { heartbeat: Heartbeat::None, deadline, ..worker },
                         nothing,
                     );
                 }
@@ -350,14 +359,14 @@ fn successors(state: &State, without: Without) -> Vec<(&'static str, State)> {
     next
 }
 
-/// What is wrong with a state, if anything.
+/// Returns the violation in a state, if there is one.
 fn violation(state: &State) -> Option<&'static str> {
     for worker in &state.workers {
-        if worker.believes()
+        if worker.counts_on_its_lease()
             && state.row.owner != worker.owner
             && matches!(state.row.status, Status::Queued | Status::Running)
         {
-            return Some("a worker believes in a lease that is not its own");
+            return Some("a worker counts on a lease that it does not hold");
         }
     }
     if state.executions > 1 + MAX_REQUEUES {
@@ -371,7 +380,7 @@ fn violation(state: &State) -> Option<&'static str> {
 
 struct Explored {
     states: usize,
-    /// The first violation and the way to it, by the fewest steps.
+    /// The first violation and the shortest path to it.
     violation: Option<(&'static str, Vec<&'static str>)>,
 }
 
@@ -411,8 +420,8 @@ fn explore(without: Without) -> Explored {
             });
         }
     }
-    // From every state there is a way to an end that needs neither luck nor a user who cancels:
-    // backwards from the ends.
+    // From every state there is a path to an end without a lucky timing and without a user who
+    // cancels: searched backwards from the ends.
     let mut reached: HashMap<State, ()> = HashMap::new();
     let mut ends: VecDeque<State> =
         parents.keys().filter(|state| state.row.is_terminal()).copied().collect();
@@ -437,30 +446,27 @@ fn every_order_of_steps_keeps_the_promises() {
     let explored = explore(Without::Nothing);
     println!("{} states", explored.states);
     assert_eq!(explored.violation, None);
-    assert!(
-        explored.states > 10_000,
-        "the model is more than a handful of states: {}",
-        explored.states
-    );
+    assert!(explored.states > 10_000, "the model has many states: {}", explored.states);
 }
 
 #[test]
 fn each_rule_is_needed() {
     for (without, expected) in [
-        (Without::OwnerInRenewal, "a worker believes in a lease that is not its own"),
+        (Without::OwnerInRenewal, "a worker counts on a lease that it does not hold"),
         (Without::OwnerInFinish, "a terminal row changes"),
-        (Without::StatusInClaim, "a worker believes in a lease that is not its own"),
-        (Without::SendTime, "a worker believes in a lease that is not its own"),
-        (Without::Deadline, "a worker believes in a lease that is not its own"),
-        (Without::LeaseInReap, "a worker believes in a lease that is not its own"),
-        (Without::Fence, "a second non-idempotent write"),
+        (Without::StatusInClaim, "a worker counts on a lease that it does not hold"),
+        (Without::SendTime, "a worker counts on a lease that it does not hold"),
+        (Without::Deadline, "a worker counts on a lease that it does not hold"),
+        (Without::LeaseInReap, "a worker counts on a lease that it does not hold"),
+        (Without::WriteFence, "a second non-idempotent write"),
         (Without::Budget, "too many executions"),
         (Without::TerminalInCancel, "a terminal row changes"),
         (Without::Sweep, "a run that never ends"),
     ] {
         let explored = explore(without);
-        let (violation, way) =
-            explored.violation.unwrap_or_else(|| panic!("without {without:?} nothing goes wrong"));
+        let (violation, way) = explored
+            .violation
+            .unwrap_or_else(|| panic!("without {without:?} there is no violation"));
         println!("without {without:?}: {violation}: {}", way.join(", "));
         assert_eq!(violation, expected, "without {without:?}: {way:?}");
     }

@@ -2,10 +2,12 @@
 
 declare(strict_types=1);
 
-// No password of the tests may stand in what they print and write (rule 22). bin/test asks after
+// No output of the tests may contain one of their passwords (rule 22). bin/test runs this after
 // each suite.
-//   php tests/secrets.php PATH...      looks through these files and folders: a line for each find, exit code 1 if there is one
-//   php tests/secrets.php --self-test  whether the search finds what is planted, and whether the list below is that of the tests
+//   php tests/secrets.php PATH...      searches files and folders: one line per find, exit code 1
+//                                      if there is one
+//   php tests/secrets.php --self-test  checks that the search finds planted passwords, and that the
+//                                      list below is complete
 
 /**
  * Passwords that tests connect with or refuse, and that occur in no other sense. `p@ss:w/o#rd`
@@ -13,22 +15,22 @@ declare(strict_types=1);
  */
 const PASSWORDS = ['nrllm-test-secret', 'correct horse:b@ttery/staple', 'p@ss:w/o#rd', 'p@ss-that-is-wrong', 'SwordFish-9', 'hidden-Passw0rd', 'only-for-this-test',
     'site-Passw0rd', 'secret-word'];
-/** What suites hand to the processes that they start, and sources that they copy, are no output. */
+/** Settings that suites pass to their processes, and sources that they copy, are no output. */
 const SETTINGS = ['round.json'];
 const SOURCES = ['php', 'phps', 'phpt', 'inc', 'rs', 'c', 'py', 'sh', 'md'];
 /**
- * Read at a time; a secret on the border of two pieces is seen in the second, which begins with the
- * end of the first.
+ * Bytes per piece; a secret on the border of two pieces is found in the second, which begins with
+ * the end of the first.
  */
 const PIECE = 1 << 20;
 const OVERLAP = 400;
 
-/** @return array<string, string> by the words for it: the forms in which a password may stand there */
+/** @return array<string, string> by description: the forms in which a password may be written */
 function forms(): array
 {
     $forms = [];
     foreach (PASSWORDS as $password) {
-        // The name in the report is no find of the next search.
+        // The description in the report must not be found by the next search.
         $name = substr($password, 0, 3) . '…';
         $mysql = sha1(sha1($password, true));
         $base64 = array_map(fn(int $shift): string => substr(base64_encode(str_repeat('x', $shift) . $password), [0, 2, 3][$shift], -4), [0, 1, 2]);

@@ -23,7 +23,7 @@ $effect = ['what' => 'effect', 't' => 9, 'uid' => 1, 'effect' => 'non_idempotent
 // name => [the invariant that is broken, or null; what the watcher sees; the ledger; the row at the
 // end]
 $scenarios = [
-    'an honest round' => [null, [[$row], [$completed], [$completed]], [...$claim(1, 'a'), $step(3, 'a'), ...$tick(5, [$one], []), ...$claim(8, 'b', 'p'), $step(10, 'b'), $finished(12)], ['requeue_count' => '1'] + $completed],
+    'a correct round' => [null, [[$row], [$completed], [$completed]], [...$claim(1, 'a'), $step(3, 'a'), ...$tick(5, [$one], []), ...$claim(8, 'b', 'p'), $step(10, 'b'), $finished(12)], ['requeue_count' => '1'] + $completed],
     'a run that is gone' => ['no run disappears', [[]], [], $completed],
     'a run that stays queued' => ['every run ends', [], [], $row],
     'a terminal row that comes back' => ['a terminal row never changes', [[$completed], [$row]], [], $completed],
@@ -72,6 +72,6 @@ foreach ($scenarios as $name => [$broken, $seen, $notes, $end]) {
     array_map($checker->watch(...), $seen);
     $checker->check($notes, [1 => $end]);
     $named = array_values(array_unique(array_map(fn(string $violation): string => explode(': ', $violation)[0], $checker->violations)));
-    // Nothing but what the scenario breaks is named.
+    // Only the invariant that the scenario breaks is named.
     echo $named === ($broken === null ? [] : [$broken]) ? 'ok      ' : 'FAILED  ', "the checker: $name", $named === ($broken === null ? [] : [$broken]) ? '' : ': ' . implode('; ', $checker->violations), "\n";
 }

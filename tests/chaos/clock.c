@@ -1,17 +1,17 @@
 /*
  * A wall clock that can be stepped while a process runs: preloaded (LD_PRELOAD) into an actor, it
- * moves every reading of the wall clock by the seconds that stand in the file NRLLM_CLOCK names.
- * The monotonic clocks stay as they are, as they do when a system's clock is set.
+ * moves every reading of the wall clock by the seconds in the file that NRLLM_CLOCK names. The
+ * monotonic clocks are unchanged, as when a system's clock is set.
  *
- * The processes here fork while another thread reads the clock, are killed and are stopped. So
- * nothing is locked, opened or allocated at a reading, and nothing is left behind in the system.
+ * The actors fork while another thread reads the clock, are killed and are stopped. So a reading
+ * locks, opens and allocates nothing, and no resource of the system outlives the process.
  *
- * PHP opens modules and FFI's libraries with RTLD_DEEPBIND: they would find the C library's clock
- * before this one, and PHP alone would see the steps. So that flag is taken away.
+ * PHP opens modules and FFI's libraries with RTLD_DEEPBIND, by which they would use the C library's
+ * clock and only PHP would see the steps. So that flag is removed.
  *
- * The file: a byte that says which of the two numbers behind it counts, filled up to eight, and the
- * numbers (64 bits, the machine's order). A new step goes into the other number, and then the byte
- * is turned: no reader sees half of a number.
+ * The file: a byte that selects one of the two numbers behind it, padded to eight bytes, and the
+ * numbers (64 bits, the machine's order). A new step is written to the other number, and then the
+ * byte is changed, so that no reader sees half of a number.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -2,9 +2,9 @@
 
 declare(strict_types=1);
 
-// The stepped clock itself: PHP and the module see each step at once, a child of a fork as well,
-// and the monotonic clock goes on as before. Arguments: the preloaded library, the module or the
-// bridge's library.
+// Tests the stepped clock: PHP, the module and a forked child see each step at once, and the
+// monotonic clock is unchanged. Arguments: the preloaded library, the module or the bridge's
+// library.
 require __DIR__ . '/clock.inc';
 
 if (getenv('NRLLM_CLOCK') === false) {
@@ -23,8 +23,8 @@ if (getenv('NRLLM_CLOCK') === false) {
         $seen = json_decode((string) fgets($pipes[1]), true);
         $right = is_array($seen) && $seen['monotonic'] >= $monotonic && $seen['monotonic'] <= hrtime(true);
         foreach (['time', 'microtime', 'module', 'child'] as $reader) {
-            // Between the reading there and the look at the clock here a second may have begun; on
-            // a busy machine also a few.
+            // Between the child's reading and this one the second may have changed; on a busy
+            // machine by a few.
             $right = $right && abs(time() + $step - $seen[$reader]) <= 10 && ($step === 0 || abs($step) < 10 || abs(time() - $seen[$reader]) > 10);
         }
         // The distance of the two clocks has changed by the step, exactly.
@@ -43,16 +43,16 @@ if (!extension_loaded('nrllm_runtime')) {
     define('NRLLM_RUNTIME_LIBRARY', $argv[2]);
     require dirname(__DIR__, 2) . '/php-ffi/autoload.php';
 }
-$runtime = new NrLlmRuntime(['driver' => 'mysqli', 'host' => '127.0.0.1', 'port' => 1, 'user' => 'nobody', 'password' => '', 'dbname' => 'none']);
+$runtime = new NrLlmRuntime(['driver' => 'mysqli', 'host' => '127.0.0.1', 'port' => 1, 'user' => 'none', 'password' => '', 'dbname' => 'none']);
 while (fgets(STDIN) !== false) {
-    // The module has no word for its time, but says up to which length a lease fits into the
-    // column: that is the rest of it.
+    // The module does not report its time, but the longest lease that fits into the column, from
+    // which the time follows.
     try {
         $runtime->keepLease(1, 'worker', PHP_INT_MAX);
     } catch (ValueError | NrLlmException $error) {
         preg_match('/from 2 to (\d+)/', $error->getMessage(), $longest);
     }
-    // The two clocks at the same moment: once more where the process had to wait in between.
+    // Reads the two clocks at the same moment: again where the process had to wait in between.
     do {
         $before = hrtime(true);
         $micro = microtime(true);

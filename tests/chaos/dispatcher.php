@@ -2,8 +2,7 @@
 
 declare(strict_types=1);
 
-// A dispatcher: sends the first message of each run, sweeps for runs that nothing woke, and cancels
-// a few.
+// A dispatcher: sends the first message of each run, sweeps for stranded runs, and cancels a few.
 require __DIR__ . '/actor.inc';
 
 foreach ($round['runs'] as $uid => $run) {
@@ -24,7 +23,7 @@ while (!$stopping) {
         if ($round['mode'] === 'bus') {
             $stranded = $runtime->strandedRuns(1, 50, null, wakeUp());
             if ($stranded !== []) {
-                note('woke', ['uids' => array_column($stranded, 'uid')]);
+                note('swept', ['uids' => array_column($stranded, 'uid')]);
             }
         }
         foreach ($cancel as $index => ['uid' => $uid, 'at' => $at]) {

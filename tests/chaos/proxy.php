@@ -2,13 +2,13 @@
 
 declare(strict_types=1);
 
-// A TCP proxy that breaks on command: php proxy.php LISTEN-PORT SERVER-PORT, and lines on its
-// standard input:
+// A TCP proxy that injects faults: php proxy.php LISTEN-PORT SERVER-PORT, and lines on its standard
+// input:
 //   cut          end every connection now
 //   slow MS      each piece of data waits so long, in both directions (0: no more)
-//   hold         pass nothing on and accept nothing, in silence, until `go`
-//   deaf         pass requests on, but no replies, until `go` (which then cuts: a reply that late is of no use)
-//   stall BYTES  pass so many bytes of the replies on each connection, the rest never: a reply that stops in its middle, until `go`
+//   hold         forward and accept nothing until `go`
+//   deaf         forward requests, but no replies, until `go`, which then cuts the connections
+//   stall BYTES  forward so many bytes of the replies on each connection, and no more, until `go`
 //   go
 $listener = stream_socket_server("tcp://127.0.0.1:{$argv[1]}", $code, $message) ?: throw new RuntimeException($message);
 stream_set_blocking(STDIN, false);

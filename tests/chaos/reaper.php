@@ -2,8 +2,8 @@
 
 declare(strict_types=1);
 
-// A reaper: one tick after the other, wake-ups in the transaction of the requeue where workers
-// listen to messages.
+// A reaper: one tick after the other, with wake-ups in the transaction of the requeue where workers
+// receive messages.
 require __DIR__ . '/actor.inc';
 
 for ($tick = 1; !$stopping; $tick++) {

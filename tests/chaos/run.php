@@ -2,8 +2,8 @@
 
 declare(strict_types=1);
 
-// The director of bin/chaos: starts the server or the cluster and the actors, plays each round's
-// schedule of faults, watches the table, and has every round checked.
+// The program of bin/chaos: starts the server or the cluster and the actors, injects each round's
+// schedule of faults, reads the table continuously, and checks every round.
 
 require __DIR__ . '/servers.inc';
 require __DIR__ . '/checker.inc';
@@ -22,21 +22,20 @@ final class Chaos
 {
     private const LEASE = 2;
     /**
-     * The lease of rounds in which hosts step the clocks that decide: a second back and forth, so
-     * that two may be two seconds apart. What is left of the lease, and more than what delays a
-     * heartbeat in such a round, is three seconds.
+     * The lease of rounds in which hosts step the clocks that decide, by a second back and forth,
+     * so that two clocks may be two seconds apart. The rest of the lease is three seconds, more
+     * than the delay of a heartbeat in such a round.
      */
     private const LEASE_WITH_STEPS = 6;
     /**
-     * Kinds of faults that do not keep the heartbeats of others from arriving for longer than a
-     * moment.
+     * Kinds of faults that delay the heartbeats of others for a moment at most.
      */
     private const GENTLE = ['kill worker', 'kill reaper', 'kill dispatcher', 'kill connections', 'cut'];
     /** How far clocks are stepped where the database's decides, in seconds. */
     private const STEPS = [-86_400 * 365 * 20, -86_400, -3600, -60, -7, -3, -1, 1, 3, 7, 60, 3600, 86_400, 86_400 * 365 * 20];
     /**
-     * Defaults of the server that a site may have set. A session that goes by them writes something
-     * else, or nothing.
+     * Defaults of the server that a site may have set, and that would change the effect of
+     * statements in a session that does not pin them.
      */
     private const DEFAULTS = [
         'completion_type' => ["'CHAIN'", "'RELEASE'"], 'sql_select_limit' => ['3', '1'], 'max_join_size' => ['5'], 'tx_read_only' => ['1'], 'autocommit' => ['0'],
@@ -44,9 +43,9 @@ final class Chaos
         'init_connect' => ["'BEGIN'"], 'time_zone' => ["'+05:30'"], 'wait_timeout' => ['1'], 'innodb_lock_wait_timeout' => ['1', '1000'],
     ];
     /**
-     * What the actors may have open: of the product one connection for the calls of a process and
-     * one while it keeps leases, so two for each of three workers and one for each of the others;
-     * and one of PHP's own for each.
+     * The maximum number of the actors' connections: of the product two for each of three workers
+     * (one for calls, one while it keeps leases) and one for each other actor, and one of PHP's own
+     * for each.
      */
     private const CONNECTIONS = 3 * 2 + 3 + 6;
     private const RUNS = 10;
@@ -54,7 +53,11 @@ final class Chaos
     private const WINDOW_MS = 3000;
     private const CALM_MS = 60_000;
 
-    /** @var array<string, array{process: resource, pid: int, script: string, number: int, stopped: bool}> */
+    /**
+     * @var array<string, array{
+     *     process: resource, pid: int, script: string, number: int, stopped: bool
+     * }>
+     */
     private array $actors = [];
     /** @var resource|null */
     private $proxy = null;
@@ -65,17 +68,17 @@ final class Chaos
     /** @var array<string, string> the server's defaults of this round */
     private array $defaults = [];
     private ?mysqli $dump = null;
-    /** @var array<string, array{before: int, wrong: int}> by actor: the clocks that are wrong for a moment */
+    /** @var array<string, array{before: int, wrong: int}> by actor: the clocks with a glitch */
     private array $glitches = [];
-    /** @var array<string, WallClock> by actor, in rounds with steps: each of those is a host of its own then */
+    /** @var array<string, WallClock> by actor, in rounds with steps: each is a host of its own */
     private array $clocks = [];
     /** @var array<string, int> */
     public array $faults = [];
     private int $server = 0;
     private string $refused = 'no connection';
-    /** @var array<string, array<string, int>> on the cluster, by node: what the nodes themselves count, over all their starts */
+    /** @var array<string, array<string, int>> by node of a cluster: its counters over all starts */
     public array $conflicts = [];
-    /** @var array<string, array<string, int>> by node: the count at the last look since its start */
+    /** @var array<string, array<string, int>> by node: the counters when they were last read */
     private array $counted = [];
 
     /** @param array<string, mixed> $round */
@@ -114,8 +117,7 @@ final class Chaos
 
     public function play(int $number): Checker
     {
-        // All that is random in a round comes from here, so that its number and the seed are the
-        // round.
+        // The only source of randomness, so that the seed and the number determine the round.
         $random = new Random\Randomizer(new Random\Engine\Mt19937($this->seed * 100_003 + $number));
         $folder = "{$this->site->folder}/r$number";
         mkdir($folder);
@@ -167,7 +169,7 @@ final class Chaos
         $this->endActors();
         $this->site->cluster || $checker->afterTheEnd($this->connections(10, fn(array $found): bool => $found === []));
         $this->setDefaults(array_fill_keys(array_keys(self::DEFAULTS), 'DEFAULT'));
-        // Once more after all actors have ended: a late write would be seen here.
+        // Again after all actors have ended, so that a late write is seen.
         $rows = null;
         for ($tries = 0; $rows === null && $tries < 100; $tries++) {
             $rows = $this->look($database);
@@ -209,16 +211,15 @@ final class Chaos
 
     /**
      * Adds steps of the actors' clocks to two thirds of the rounds with the database's clock, and
-     * to one third of those with the caller's. In the latter a step costs the lease its length:
-     * there they are short, the lease is longer, and what would delay beats as well is left out.
+     * to one third of those with the caller's. In the latter a step shortens the lease: there the
+     * steps are short, the lease is longer, and faults that delay heartbeats are left out.
      *
      * @param list<array<string, mixed>> $schedule
      * @return list<array<string, mixed>>
      */
     private function withSteps(array $schedule, int $number): array
     {
-        // Chance of its own: what else happens in the round does not depend on whether there are
-        // steps.
+        // A generator of its own, so that the other faults of the round do not depend on the steps.
         $random = new Random\Randomizer(new Random\Engine\Mt19937($this->seed * 100_003 + $number + 1_000_000_007));
         $step = isset($this->options['step']) ? (int) $this->options['step'] : null;
         $this->clocks = [];
@@ -254,9 +255,9 @@ final class Chaos
     }
 
     /**
-     * Adds what a site brings along: defaults of its server, children with copies of sockets,
-     * replies that stop in their middle, migrations and dumps. With chance of its own, and not in
-     * rounds that show what a wrong clock does.
+     * Adds conditions of a site: defaults of its server, children with copies of sockets, replies
+     * that stop in their middle, migrations and dumps. With a generator of its own, and not in
+     * rounds with a wrong clock.
      *
      * @param list<array<string, mixed>> $schedule
      * @return list<array<string, mixed>>
@@ -311,8 +312,8 @@ final class Chaos
     }
 
     /**
-     * The connections of the actors, as the server has them, once they are as they should be, or
-     * after so many seconds.
+     * Returns the actors' connections on the server as soon as they satisfy a condition, or after
+     * so many seconds.
      *
      * @return list<array{id: int, command: string, idleMs: int, transaction: bool}>
      */
@@ -360,7 +361,7 @@ final class Chaos
                 $role = substr($kind, 5);
                 $actor = $role . $which % ($role === 'worker' ? 3 : 2);
                 posix_kill($this->actors[$actor]['pid'], SIGSTOP);
-                // Past the lease, or just for a moment.
+                // Longer than the lease, or only for a moment.
                 $then($size < 700 ? self::LEASE * 1000 + 500 + $size * 2 : $size, "continue $role");
                 break;
             case 'continue worker':
@@ -397,7 +398,7 @@ final class Chaos
                     $then(1500 + $size, 'start node');
                 } else {
                     $node->signal(SIGSTOP);
-                    // Shorter and longer than the others wait before they vote it out.
+                    // Shorter and longer than the time after which the other nodes exclude it.
                     $then(500 + $size * 5, 'connect node');
                 }
                 break;
@@ -415,7 +416,7 @@ final class Chaos
                             try {
                                 $link->query("KILL {$row['Id']}");
                             } catch (mysqli_sql_exception) {
-                                // It has ended by itself.
+                                // The connection has ended by itself.
                             }
                         }
                     }
@@ -487,7 +488,7 @@ final class Chaos
                 break;
             case 'clock glitch over':
                 $host = 'worker' . $which % 3;
-                // A step in between has set the clock, and so ended the glitch.
+                // A step in between has set the clock, which ended the glitch.
                 if ($this->clocks[$host]->seconds === $this->glitches[$host]['wrong']) {
                     $this->clocks[$host]->set($this->glitches[$host]['before']);
                 }
@@ -514,21 +515,21 @@ final class Chaos
     }
 
     /**
-     * Seconds of a wrong reading of the clock. By the caller's clock a worker that is killed in it
-     * leaves a lease so much longer.
+     * Seconds of a wrong reading of the clock. With the caller's clock a worker that is killed
+     * during it leaves a lease that is longer by so much.
      */
     private function glitch(): int
     {
         return $this->round['clock'] === 'database' ? 365 * 86_400 : 10;
     }
 
-    /** A node counts from its start, so it is asked before it is killed and after each round. */
+    /** A node counts from its start, so it is read before it is killed and after each round. */
     private function countConflicts(int $index): void
     {
         foreach ($this->site->nodes[$index]->conflicts() ?? [] as $name => $count) {
             $name = substr($name, strlen('wsrep_local_'));
             $before = $this->counted["n$index"][$name] ?? 0;
-            // Less than before: it has begun again by itself.
+            // Less than before: the node has restarted by itself.
             $this->conflicts["n$index"][$name] = ($this->conflicts["n$index"][$name] ?? 0) + ($count < $before ? $count : $count - $before);
             $this->counted["n$index"][$name] = $count;
         }
@@ -591,14 +592,14 @@ final class Chaos
                 $this->fill($database, $runs);
                 break;
             } catch (mysqli_sql_exception $error) {
-                // A cluster in which a node is just coming back holds such statements up, and
-                // refuses them in the end: once more, from the start.
+                // A cluster with a node that is joining delays such statements, and may refuse
+                // them: retry from the start.
                 in_array($error->getCode(), [1047, 1205, 1213, 2006, 2013], true) && hrtime(true) < $until || throw $error;
             }
         }
         if ($this->site->cluster) {
             foreach ($this->site->nodes as $node) {
-                // Which may not have heard of the database yet: it has to catch up first.
+                // The node may not have applied the new database yet.
                 $other = $node->connect() ?? throw new RuntimeException('a node does not answer before the round');
                 $other->query('SET GLOBAL wsrep_sync_wait = ' . $sync);
                 $other->query('SET SESSION wsrep_sync_wait = 1');
@@ -626,8 +627,8 @@ final class Chaos
         $link->query("DROP DATABASE IF EXISTS $database");
         $link->query("CREATE DATABASE $database CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci");
         $link->select_db($database);
-        $sql = preg_replace('/^--.*$/m', '', (string) file_get_contents("{$this->top}/tests/support/schema.sql"));
-        foreach (explode(';', strtr($sql, ['{charset}' => 'utf8mb4', '{collation}' => 'utf8mb4_unicode_ci'])) as $statement) {
+        $sql = preg_replace('/^--.*$|^ *queued_at .*$/m', '', (string) file_get_contents("{$this->top}/examples/schema.sql"));
+        foreach (explode(';', $sql) as $statement) {
             trim($statement) === '' || $link->query($statement);
         }
         $insert = $link->prepare("INSERT INTO tx_nrllm_agentrun (uid, uuid, status, queued_request, suspended_state, tstamp, crdate) VALUES (?, ?, 'queued', ?, '', ?, ?)");
@@ -638,7 +639,7 @@ final class Chaos
 
     private function spawn(string $actor, string $script, int $number): void
     {
-        // The third worker goes over FFI where the library is given: both kinds beside each other.
+        // The third worker uses FFI where the library is given, beside those of the extension.
         $ffi = isset($this->options['library']) && $actor === 'worker2';
         $command = [PHP_BINARY, ...array_merge(...array_map(fn(string $name): array => ['-d', "extension=$name"], explode(' ', getenv('NRLLM_CHAOS_EXTENSIONS') ?: ''))), ...['-d', 'ffi.enable=1'],
             ...$ffi ? [] : ['-d', 'extension=' . $this->options['module']], __DIR__ . "/$script.php", $this->file, $actor, (string) $number];
@@ -684,7 +685,7 @@ final class Chaos
         $this->actors = [];
     }
 
-    /** What PHP itself had to say: no actor may end in a warning or a fatal error. */
+    /** The output of PHP: no actor may end in a warning or a fatal error. */
     public function output(): string
     {
         return implode('', array_map(fn(string $file): string => (string) file_get_contents($file), glob("{$this->round['folder']}/output.*")));
@@ -715,7 +716,7 @@ printf("%s on MariaDB %s, seed %d%s\n", $cluster ? 'three nodes' : 'one server',
 
 $totals = ['checked' => [], 'seen' => [], 'errors' => [], 'failed' => []];
 $played = 0;
-// After every round: what was played is told also when a later round ends the harness.
+// After every round, so that a report exists also when a later round ends the harness.
 $report = function () use (&$totals, &$played, $chaos, $site, $seed, $from, $cluster, $options, $began, $out): void {
     ksort($totals['checked']);
     ksort($totals['seen']);
@@ -736,11 +737,11 @@ for ($number = $from; $played < $rounds && hrtime(true) - $started < $seconds * 
         $checker->violations[] = "PHP is quiet: $output";
     }
     $checker->checked['PHP is quiet'] = 1;
-    $told = [];
-    exec(implode(' ', array_map(escapeshellarg(...), [PHP_BINARY, '-n', dirname(__DIR__) . '/secrets.php', $chaos->folder()])), $told);
-    $checker->checked['no password is told'] = 1;
-    if ($told !== []) {
-        $checker->violations[] = 'no password is told: ' . implode(', ', $told);
+    $shown = [];
+    exec(implode(' ', array_map(escapeshellarg(...), [PHP_BINARY, '-n', dirname(__DIR__) . '/secrets.php', $chaos->folder()])), $shown);
+    $checker->checked['no password is shown'] = 1;
+    if ($shown !== []) {
+        $checker->violations[] = 'no password is shown: ' . implode(', ', $shown);
     }
     foreach (['checked', 'seen'] as $what) {
         foreach ($checker->$what as $key => $count) {

@@ -28,8 +28,8 @@ $site = new Site($folder, false);
 $link = $site->nodes[0]->connect();
 $link->query('CREATE DATABASE soak CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci');
 $link->select_db('soak');
-$sql = preg_replace('/^--.*$/m', '', (string) file_get_contents(dirname(__DIR__) . '/support/schema.sql'));
-foreach (explode(';', strtr($sql, ['{charset}' => 'utf8mb4', '{collation}' => 'utf8mb4_unicode_ci'])) as $statement) {
+$sql = preg_replace('/^--.*$|^ *queued_at .*$/m', '', (string) file_get_contents(dirname(__DIR__, 2) . '/examples/schema.sql'));
+foreach (explode(';', $sql) as $statement) {
     trim($statement) === '' || $link->query($statement);
 }
 file_put_contents("$folder/round.json", json_encode(['folder' => $folder, 'top' => dirname(__DIR__, 2), 'ports' => [$site->nodes[0]->port], 'user' => Site::USER, 'password' => Site::PASSWORD,
@@ -47,7 +47,7 @@ while (($at = (hrtime(true) - $began) / 1e9) < $seconds && proc_get_status($proc
     $status = (string) @file_get_contents("/proc/$pid/status");
     $number = fn(string $key): int => preg_match("/^$key:\s+(\d+)/m", $status, $match) ? (int) $match[1] : 0;
     $server = array_column($link->query("SHOW GLOBAL STATUS WHERE Variable_name IN ('Prepared_stmt_count', 'Threads_connected')")->fetch_all(), 1, 0);
-    // The first seconds are for warming up: caches fill, the keeper's thread starts.
+    // The first seconds are a warm-up: caches fill, the heartbeat thread starts.
     if ($at > $seconds / 5) {
         $samples[] = ['at' => round($at, 1), 'memory (MiB)' => round($number('VmRSS') / 1024, 2), 'descriptors' => count(glob("/proc/$pid/fd/*")), 'threads' => $number('Threads'),
             'prepared statements' => (int) $server['Prepared_stmt_count'], 'connections' => (int) $server['Threads_connected'] - 1];
@@ -77,7 +77,7 @@ foreach (array_keys($samples[0] ?? []) as $key) {
     $first = max(array_column(array_slice($samples, 0, $half), $key));
     $second = max(array_column(array_slice($samples, $half), $key));
     $highest[$key] = "$first, then $second";
-    // What a leak does grows with the loops; the allocator's own breathing is below a MiB.
+    // A leak grows with the loops; the allocator's own variation is below a MiB.
     $second <= $first + ($key === 'memory (MiB)' ? 1.0 : ($key === 'descriptors' || $key === 'threads' ? 1 : 8)) || $failed[] = "$key: $first at most in the first half, $second in the second";
 }
 @mkdir($options['out'], 0755, true);

@@ -33,7 +33,7 @@ for ($loop = 1; !$stopping; $loop++) {
     try {
         $runtime->renewLease($uid, '', 1);
     } catch (ValueError) {
-        // An error now and then belongs to it.
+        // Some calls fail on purpose.
     }
     if ($loop % 20 === 0) {
         $runtime->close();

@@ -2,9 +2,8 @@
 
 declare(strict_types=1);
 
-// A worker: takes due runs from the table or messages from the transport's table, executes and
-// settles them. Every attempt has a token of its own in the ledger, and the ledger says what the
-// worker believes at each step.
+// A worker: takes due runs from the table or messages from the transport's table, executes and ends
+// them. Every attempt has a token of its own in the ledger, which has the result of each step.
 
 use Netresearch\NrLlm\Provider\Exception\ProviderResponseException;
 
@@ -34,8 +33,8 @@ while (!$stopping) {
 note('ended');
 
 /**
- * As Symfony's doctrine transport takes one: marked as delivered, deleted when handled, delivered
- * again only after an hour.
+ * Takes a message like Symfony's doctrine transport: marked as delivered, deleted when handled,
+ * delivered again only after an hour.
  */
 function message(): ?array
 {
@@ -69,8 +68,8 @@ function attempt(int $uid): void
     try {
         $kept = $runtime->keepLease($uid, $owner, $round['lease'], ['everyMs' => 300]);
         $row = db()->query("SELECT requeue_count, queued_request FROM tx_nrllm_agentrun WHERE uid = $uid")->fetch_assoc();
-        // On a cluster another node's plain SELECT may lag behind: only what is read while the
-        // lease stands counts.
+        // On a cluster another node's plain SELECT may lag behind: only a read during the lease
+        // counts.
         note('payload', ['uid' => $uid, 'token' => $token, 'sha' => sha1((string) $row['queued_request']), 'held' => $kept->isHeld()]);
         execute($uid, $token, $owner, $kept, (int) $row['requeue_count']);
         note('finishing', ['uid' => $uid, 'token' => $token]);
@@ -113,10 +112,10 @@ function execute(int $uid, string $token, string $owner, NrLlmLease $kept, int $
     if ($effect === '') {
         return;
     }
-    // The fence stays until the run is settled: a worker that dies in between must not be followed
-    // by another attempt.
+    // The write fence stays until the run has ended: if the worker dies in between, no other
+    // attempt may follow.
     if (!$runtime->markPendingEffect($uid, $owner, $effect, time() + $round['lease'])) {
-        throw new NrLlmLeaseLostException('lost at the fence');
+        throw new NrLlmLeaseLostException('lost at the write fence');
     }
     note('effect', ['uid' => $uid, 'token' => $token, 'effect' => $effect]);
     usleep((int) (chance($uid, $attempt, 'effect') * 200_000));
@@ -128,15 +127,16 @@ function execute(int $uid, string $token, string $owner, NrLlmLease $kept, int $
 
 function step(int $uid, string $token, NrLlmLease $kept): void
 {
-    // The time is taken before the question: when the answer is yes, the lease stood at that time
-    // or later.
+    // The time is read before the step: if the step passes, the lease was held at that time or
+    // later.
     $asked = hrtime(true);
     $kept->step();
     note('step', ['uid' => $uid, 'token' => $token, 'asked' => $asked, 'remaining' => $kept->remainingMs(), 'state' => $kept->state()]);
 }
 
 /**
- * Some children that know the lease and end in different ways; the parent's beats have to go on.
+ * Forks children with copies of the lease that end in different ways; the parent's heartbeats must
+ * continue.
  */
 function forks(NrLlmLease $kept): void
 {

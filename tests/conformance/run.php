@@ -1,11 +1,10 @@
 <?php
 
 /**
- * One set of cases for both doors: the extension, and the FFI bridge. Each case prints what a
- * caller sees, a line each: values with their types, exceptions with class, code, message, the line
- * they are said to come from and the calls of their trace, and rows of the table.
- * bin/suites/51-conformance runs this with either door and compares the output with expected.txt,
- * which is the contract.
+ * One set of cases for both bindings: the extension, and the FFI bridge. Each case prints one line:
+ * values with their types, exceptions with class, code, message, their line and the calls of their
+ * trace, and rows of the table. bin/suites/51-conformance runs this with each binding and compares
+ * the output with expected/, which is the contract.
  *
  *   php run.php [NAME…]     all files of cases/, or those named
  */
@@ -15,13 +14,13 @@ declare(strict_types=1);
 require __DIR__ . '/../../phpt/inc/provider.inc';
 require __DIR__ . '/../../phpt/inc/db.inc';
 
-/** What differs from run to run, or by the machine, and not by the door. */
+/** Replaces what differs between runs and machines, and not between the bindings. */
 function same_everywhere(string $text): string
 {
     return strtr($text, $GLOBALS['replacements']);
 }
 
-/** A value as a caller sees it: types told apart, no PHP serialisation of objects. */
+/** Returns a value as a caller sees it, with its type, without PHP's serialisation of objects. */
 function shown(mixed $value): string
 {
     return match (true) {
@@ -36,7 +35,7 @@ function shown(mixed $value): string
 }
 
 /** Prints what a call returns or throws. */
-function told(string $name, callable $call): mixed
+function show(string $name, callable $call): mixed
 {
     try {
         $result = $call();
@@ -45,8 +44,8 @@ function told(string $name, callable $call): mixed
         return $result;
     } catch (Throwable $error) {
         if ($error instanceof TypeError && !str_starts_with($error->getMessage(), '$')) {
-            // PHP's own words: for a function in PHP they go on with the place of the call, and
-            // from 8.3 on they tell true from false.
+            // PHP's own words: for a function in PHP the place of the call follows, and from 8.3 on
+            // true and false have names of their own.
             $message = preg_replace(['/, called in .*/s', '/\b(true|false) given/'], ['', 'bool given'], $error->getMessage());
             echo "$name: ", $error::class, $error instanceof ArgumentCountError ? '' : " $message", "\n";
 

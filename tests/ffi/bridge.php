@@ -1,9 +1,9 @@
 <?php
 
 /**
- * What is the FFI bridge's own: finding and refusing the library, where FFI is not allowed, the end
- * of a request, and the extension beside it. What both doors do alike is in tests/conformance and
- * phpt/.
+ * Behaviour of the FFI bridge alone: finding and refusing the library, where FFI is not allowed,
+ * the end of a request, and the extension beside it. The behaviour of both bindings is in
+ * tests/conformance and phpt/.
  *
  *   php bridge.php --list      the cases
  *   php bridge.php CASE        runs one; prints why it fails and exits with 1
@@ -54,7 +54,7 @@ function extensions(string ...$names): array
 }
 
 /**
- * Runs code in a PHP of its own and returns its output; the exit code has to be the one given.
+ * Runs code in a separate PHP process and returns its output; checks the exit code.
  *
  * @param list<string> $arguments
  */
@@ -79,7 +79,7 @@ function bridge(string $code, ?string $library = null, array $arguments = [], in
     return php($constant . 'require ' . var_export(package() . '/autoload.php', true) . ";$code", [...extensions('ffi'), ...$arguments], $exit, $folder, $environment);
 }
 
-/** What a first call says where the library is refused; every door into it has to say the same. */
+/** Returns the message of a first call where the library is refused: the same for every entry. */
 function refusal(string $define, array $arguments = [], string $folder = '/', array $environment = []): string
 {
     $code = $define . 'require ' . var_export(package() . '/autoload.php', true) . ';'
@@ -117,7 +117,7 @@ function starts(string $part, string $text): void
 }
 
 /**
- * Asks until something holds; a connection that was closed disappears when the server has noticed.
+ * Waits until a condition holds: the server notices a closed connection a moment later.
  */
 function until(callable $holds, string $what): void
 {
@@ -130,7 +130,7 @@ function until(callable $holds, string $what): void
     throw new LogicException("did not come: $what");
 }
 
-/** The server's connections to a database, but for the asking one. */
+/** The server's connections to a database, except the one of this query. */
 function connections(TestDb $db): int
 {
     return (int) $db->value('SELECT COUNT(*) FROM information_schema.processlist WHERE db = ? AND id <> CONNECTION_ID()', [$db->name]);
@@ -146,7 +146,7 @@ function compiled(string $name, string ...$flags): string
     return $out;
 }
 
-/** A copy of the library with other rights. */
+/** A copy of the library with other permissions. */
 function copied(int $mode, string $folder = ''): string
 {
     $path = ($folder ?: temporary()) . '/libnrllm_runtime_ffi.so';
@@ -166,7 +166,7 @@ function script(string $code): string
 }
 
 const FIRST_CALL = 'try { echo NrLlmRuntime::backoffMs(1); } catch (Throwable $e) { echo $e::class, ": ", $e->getMessage(); }';
-/** Every file of the package read, as an autoloader would, and nothing used. */
+/** Code that reads every file of the package, as an autoloader would, and uses none. */
 const INCLUDE_ALL = 'foreach ([...glob(dirname((new ReflectionClass("NrLlmRuntime\Ffi\Library"))->getFileName(), 2) . "/*.php"), ...glob(dirname((new ReflectionClass("NrLlmRuntime\Ffi\Library"))->getFileName()) . "/*.php")] as $f) {'
     . ' require_once $f; } echo "included ";';
 
@@ -234,8 +234,8 @@ $cases = [
         if (posix_geteuid() === 0) {
             chown($path, 65534);
             has('belongs to the user 65534', refusal('const NRLLM_RUNTIME_LIBRARY = ' . var_export($path, true) . ';'));
-            // The owner of the package may have it too: deployments are often somebody else's than
-            // the web server's.
+            // The owner of the package may own it too: deployments often have another owner than
+            // the web server.
             $own = temporary() . '/package';
             proc_close(proc_open(['cp', '-R', package(), $own], [], $pipes));
             proc_close(proc_open(['chown', '-R', '65534', $own], [], $pipes));
@@ -244,19 +244,19 @@ $cases = [
             same('60000', bridge('echo NrLlmRuntime::backoffMs(1);', $path));
         }
     },
-    'a library in a folder where everybody may replace it is refused' => static function (): void {
+    'a library in a folder that every user may write is refused' => static function (): void {
         $folder = temporary() . '/open';
         mkdir($folder);
         $path = copied(0755, $folder);
         chmod($folder, 0777);
-        has('everybody may replace it', refusal('const NRLLM_RUNTIME_LIBRARY = ' . var_export($path, true) . ';'));
+        has('every user may replace it', refusal('const NRLLM_RUNTIME_LIBRARY = ' . var_export($path, true) . ';'));
         chmod($folder, 01777);
         same('60000', bridge('echo NrLlmRuntime::backoffMs(1);', $path));
         chmod($folder, 0755);
         mkdir("$folder/below");
         $below = copied(0755, "$folder/below");
         chmod($folder, 0777);
-        has('everybody may replace it', refusal('const NRLLM_RUNTIME_LIBRARY = ' . var_export($below, true) . ';'));
+        has('every user may replace it', refusal('const NRLLM_RUNTIME_LIBRARY = ' . var_export($below, true) . ';'));
         chmod($folder, 0755);
     },
     'a library in a folder where a group may replace it is refused, but where that group may exchange the package too' => static function (): void {
@@ -269,7 +269,7 @@ $cases = [
         $said = refusal($define($path));
         has("the group $group may replace it", $said);
         has("chmod g-w $folder", $said);
-        // In a folder with the sticky bit only its owner and the file's can.
+        // In a folder with the sticky bit only its owner and the file's owner may replace the file.
         chmod($folder, 01775);
         same('60000', bridge('echo NrLlmRuntime::backoffMs(1);', $path));
         chmod($folder, 0775);
@@ -392,7 +392,7 @@ $cases = [
     },
     'without the extension ffi the message says what to change, and nothing happens before' => static function (): void {
         if (extensions('ffi') === []) {
-            // Built in: it cannot be left out.
+            // A built-in extension cannot be left out.
             return;
         }
         $said = php('require ' . var_export(package() . '/autoload.php', true) . ';' . INCLUDE_ALL . FIRST_CALL . ' echo NrLlmRuntime::MAX_REQUEUES;');
@@ -422,12 +422,12 @@ $cases = [
     'under FPM a preloaded package works with the default setting' => static function (): void {
         $opcache = ['-d', 'zend_extension=opcache', '-d', 'opcache.enable=1', '-d', 'opcache.preload=' . package() . '/preload.php', ...posix_geteuid() === 0 ? ['-d', 'opcache.preload_user=root'] : []];
         $fpm = new Fpm(temporary(), [...extensions('ffi'), ...$opcache]);
-        // The class that asks FFI is preloaded; the page's own code may not use FFI.
+        // The class that uses FFI is preloaded; the page's own code may not use FFI.
         $said = $fpm->request(script(FIRST_CALL . ' try { FFI::cdef("int abs(int);"); echo "allowed"; } catch (FFI\Exception $e) { echo " refused to the page"; }'));
         has("\r\n\r\n60000 refused to the page", $said);
         has("\r\n\r\n60000 refused to the page", $fpm->request(script(FIRST_CALL . ' try { FFI::cdef("int abs(int);"); echo "allowed"; } catch (FFI\Exception $e) { echo " refused to the page"; }')));
     },
-    'at the end of a request its connections are closed, whoever makes the last call' => static function (): void {
+    'at the end of a request its connections are closed, whichever code makes the last call' => static function (): void {
         $db = new TestDb();
         $uid = $db->running(2000000000);
         $fpm = new Fpm(temporary(), [...extensions('ffi'), '-d', 'ffi.enable=true']);
@@ -439,7 +439,7 @@ $cases = [
             'a shutdown function' => "$connection register_shutdown_function(function () use (\$r) { echo (int) $renew; });",
             'the last shutdown function' => "$connection $renew; register_shutdown_function(function () use (\$r) { register_shutdown_function(function () use (\$r) { register_shutdown_function(function () use (\$r) { echo (int) $renew; }); }); });",
             'a destructor' => "$late $connection $renew; \$GLOBALS['late'] = new Late(\$r); \$GLOBALS['late']->self = \$GLOBALS['late'];",
-            'an exception nobody catches' => "$late $connection $renew; new Late(\$r); \$late = new Late(\$r); throw new Exception('nobody');",
+            'an uncaught exception' => "$late $connection $renew; new Late(\$r); \$late = new Late(\$r); throw new Exception('uncaught');",
             'an exception in a shutdown function' => "$connection $renew; register_shutdown_function(function () { throw new Exception('in shutdown'); });",
             'a fatal error' => "$connection $renew; ini_set('memory_limit', '8M'); str_repeat('x', 1 << 26);",
             'exit' => "$connection $renew; exit('left');",
@@ -467,7 +467,8 @@ $cases = [
             has('threads 1', $fpm->request($threads));
             until(static fn (): bool => connections($db) === 0, "the end of the connections after $label");
         }
-        // Where not even destructors run, the next request that uses the bridge ends what was left.
+        // Where no destructors run, the next request that uses the bridge ends the leases and
+        // connections of this one.
         $uid = $db->running(time() + 100);
         $said = $fpm->request(script("ini_set('display_errors', '0'); $connection \$l = \$r->keepLease($uid, 'worker:a', 10, ['everyMs' => 100]); echo \$l->state(); class Bad { function __destruct() { exit(); } } \$bad = new Bad();"
             . 'register_shutdown_function(function () { throw new Exception("in shutdown"); });'));
@@ -476,7 +477,7 @@ $cases = [
         has('threads 1', $fpm->request($threads));
         until(static fn (): bool => connections($db) === 0, 'the end of the connections after all');
     },
-    'on the command line a destructor may still settle a kept run' => static function (): void {
+    'on the command line a destructor may still end a kept run' => static function (): void {
         $db = new TestDb();
         $uid = $db->running(time() + 100);
         $code = '#[AllowDynamicProperties] class Worker { function __construct(public $r, public $l) { $this->self = $this; } function __destruct() { echo $this->l->state(), " ", (int) $this->r->requeue(' . $uid . ', "worker:a"); } }'
@@ -509,7 +510,7 @@ $cases = [
             $lease = $extension->keepLease($uid, 'worker:a', 60, ['everyMs' => 100]);
             $options = '{"everyMs":100}';
             $kept = Call::handle('NrllmKeptLease', 'nrllm_keep_lease', $handle, $uid, 'worker:a', 8, 60, $options, strlen($options));
-            $both('with a keeper each');
+            $both('with a heartbeat thread each');
             $pid = pcntl_fork();
             if ($pid === 0) {
                 echo 'child ', (int) $extension->renewLease($uid, 'worker:a', 2000000002), (int) $library(2000000003), ' ', $lease->state(), ' ', Call::text('nrllm_kept_lease_state', $kept), "\n";
@@ -517,11 +518,11 @@ $cases = [
             }
             pcntl_waitpid($pid, $status);
             echo 'child ended ', pcntl_wexitstatus($status), "\n";
-            $beats = [$lease->beats(), Call::integer('nrllm_kept_lease_beats', $kept)];
-            for ($i = 0; $i < 4000 && ($lease->beats() <= $beats[0] + 1 || Call::integer('nrllm_kept_lease_beats', $kept) <= $beats[1] + 1); $i++) {
+            $heartbeats = [$lease->beats(), Call::integer('nrllm_kept_lease_beats', $kept)];
+            for ($i = 0; $i < 4000 && ($lease->beats() <= $heartbeats[0] + 1 || Call::integer('nrllm_kept_lease_beats', $kept) <= $heartbeats[1] + 1); $i++) {
                 usleep(5000);
             }
-            echo 'both beat on: ', $lease->state(), ' ', Call::text('nrllm_kept_lease_state', $kept), "\n";
+            echo 'both renewed: ', $lease->state(), ' ', Call::text('nrllm_kept_lease_state', $kept), "\n";
             $extension->close();
             $both('after close() of the extension');
             Call::action('nrllm_runtime_close', $handle);
@@ -538,7 +539,7 @@ $cases = [
         $code = preg_replace('/^use .*;$/m', '', $code);
         $uses = 'use NrLlmRuntime\Ffi\Call; use NrLlmRuntime\Ffi\Json; use NrLlmRuntime\Ffi\Library; require ' . var_export(package() . '/autoload.php', true) . "; \$uid = $uid; \$connection = $connection;";
         $said = php($uses . $code, [...extensions('ffi', 'pcntl'), '-d', 'extension=' . getenv('NRLLM_MODULE')]);
-        same("calls 11\nwith a keeper each 11\nchild 11 stopped stopped\nchild ended 0\nboth beat on: held held\nafter close() of the extension 11\nafter close of the library 11\n"
+        same("calls 11\nwith a heartbeat thread each 11\nchild 11 stopped stopped\nchild ended 0\nboth renewed: held held\nafter close() of the extension 11\nafter close of the library 11\n"
             . "after the library's reset: held 1\n\$runtime is not a handle of nrllm_runtime_new() (any more)\ntwo identities\n", $said);
     },
     'interruptOnLoss needs the extension' => static function (): void {
@@ -553,8 +554,8 @@ $cases = [
         $bridge = describe_stubs_apart(TOP . '/php-ffi/src');
         $stubs = describe_stubs_apart(TOP . '/php-stubs');
         $bridge = array_filter($bridge, static fn (string $fact): bool => preg_match($own, $fact) !== 1 && !str_contains($fact, 'NrLlmRuntime\Ffi'), ARRAY_FILTER_USE_KEY);
-        // The one known difference is the extension's too, and for its sake: both judge the
-        // connection themselves, in the same words.
+        // The one known difference: both bindings check the connection themselves, with the same
+        // message.
         $known = KNOWN_DIFFERENCES['NrLlmRuntime::__construct($connection) type'];
         same(['NrLlmRuntime::__construct($connection) type' => $known['extension']], array_diff_assoc($bridge, $stubs), 'the bridge has');
         same(['NrLlmRuntime::__construct($connection) type' => $known['stubs']], array_diff_assoc($stubs, $bridge), 'the stubs have');

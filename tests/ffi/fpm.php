@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-/** A PHP-FPM of the test's own, with one worker unless told otherwise; it ends with this object. */
+/** A PHP-FPM of the test's own, with one worker by default; it ends with this object. */
 final class Fpm
 {
     private readonly string $folder;
@@ -29,7 +29,7 @@ final class Fpm
             . "clear_env = no\ncatch_workers_output = yes\n");
         $root = posix_geteuid() === 0 ? ['-R'] : [];
         $this->process = proc_open([$binary, '-n', '-F', ...$root, '-y', "$this->folder/fpm.conf", ...$arguments], [['file', '/dev/null', 'r'], ['file', "$this->folder/out", 'w'], ['redirect', 1]], $pipes);
-        // The socket is there before it takes connections.
+        // The socket exists before it accepts connections.
         for ($i = 0; $i < 2000; $i++) {
             $probe = @stream_socket_client("unix://$this->socket");
             if ($probe !== false) {
@@ -46,8 +46,8 @@ final class Fpm
     }
 
     /**
-     * Runs a script and returns its whole answer: headers, an empty line, the body; what it wrote
-     * to the error stream behind that.
+     * Runs a script and returns its whole response: headers, an empty line, the body, and then the
+     * output of the error stream.
      */
     public function request(string $script): string
     {

@@ -1,9 +1,8 @@
-//! The committed header is the one that the sources make.
+//! Tests that the committed header is the one that is generated from the sources.
 
 use std::path::{Path, PathBuf};
 
-/// In the package that PHP's bridge is: a site has only the package. Programs in C take the same
-/// file.
+/// In the package of the FFI bridge, which a site installs alone. C programs include the same file.
 const PLACE: &str = "php-ffi/nrllm_runtime.h";
 
 /// In this order, so that a reader meets the whole before its parts.

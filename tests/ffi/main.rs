@@ -1,6 +1,6 @@
-//! The C library: its header, and its calls as C sees them.
+//! The C library: its header, and its calls from C.
 #![cfg(feature = "ffi")]
-// A test says what went wrong by panicking.
+// A test fails by a panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod header;

@@ -1,4 +1,4 @@
-/* A library of another release: it answers the question for its version, and has none of the functions of this one. */
+/* A library of another release: it returns its version, and has none of this one's functions. */
 #include <stdint.h>
 
 #ifndef VERSION

@@ -1,7 +1,7 @@
 /*
  * The library as a C program uses it, without PHP: a run's life, a reaper, errors, garbage,
  * threads, fork, and everything freed. NRLLM_TEST_SOCKET, _USER, _PASSWORD and _DATABASE name a
- * database with runs: 1 to 10 queued, 11 to 20 running with a lease that is over.
+ * database with runs: 1 to 10 queued, 11 to 20 running with an expired lease.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
@@ -31,7 +31,7 @@
 
 static char settings[2048];
 
-/* The call went well, and there is no error object. */
+/* The call succeeded, without an error object. */
 static void check_fine(NrllmStatus status, NrllmError *error) {
     if (status != NRLLM_STATUS_OK) {
         fprintf(stderr, "%s (status %d, code %d)\n", nrllm_error_message(error), (int)status, (int)nrllm_error_code(error));
@@ -40,7 +40,7 @@ static void check_fine(NrllmStatus status, NrllmError *error) {
     CHECK(error == NULL);
 }
 
-/* The call failed in that way, with those words; its error is freed. */
+/* The call failed with this status and message; its error is freed. */
 static void check_fails(NrllmStatus status, NrllmError *error, NrllmStatus expected, const char *part) {
     CHECK(status == expected);
     CHECK(error != NULL && nrllm_error_status(error) == status);
@@ -52,7 +52,7 @@ static void check_fails(NrllmStatus status, NrllmError *error, NrllmStatus expec
     nrllm_error_free(error);
 }
 
-/* The status is there before the error is looked at: C orders no arguments. */
+/* The status is stored before the error is read: C does not order the evaluation of arguments. */
 #define FINE(call) \
     do { \
         NrllmStatus status_ = (call); \
@@ -64,8 +64,8 @@ static void check_fails(NrllmStatus status, NrllmError *error, NrllmStatus expec
         check_fails(status_, error, expected, part); \
     } while (0)
 
-/* Under valgrind, on a machine that is busy, everything takes long: these limits end what hangs, and nothing waits for them. */
-#define PATIENT "\"connectTimeoutMs\": 60000, \"queryTimeoutMs\": 60000"
+/* Long limits for valgrind on a busy machine: they end a hung call, and no test waits for them. */
+#define LONG_LIMITS "\"connectTimeoutMs\": 60000, \"queryTimeoutMs\": 60000"
 
 static NrllmRuntime *connected(const char *options) {
     NrllmRuntime *runtime = NULL;
@@ -75,7 +75,7 @@ static NrllmRuntime *connected(const char *options) {
     return runtime;
 }
 
-/* The answer holds that; it is freed. */
+/* The answer contains the part; it is freed. */
 static void answers(char *json, const char *part) {
     CHECK(json != NULL);
     if (strstr(json, part) == NULL) {
@@ -91,7 +91,7 @@ static void versions(void) {
 }
 
 static void life(void) {
-    NrllmRuntime *runtime = connected("{" PATIENT ", \"jitter\": 0.0}");
+    NrllmRuntime *runtime = connected("{" LONG_LIMITS ", \"jitter\": 0.0}");
     NrllmError *error = NULL;
     char *text = NULL, *owner = NULL;
     bool done = false;
@@ -104,7 +104,7 @@ static void life(void) {
     CHECK(!done);
     FINE(nrllm_renew_lease(runtime, 1, TEXT(owner), lease, &done, &error));
     CHECK(done);
-    FINE(nrllm_renew_lease(runtime, 1, TEXT("somebody"), lease, &done, &error));
+    FINE(nrllm_renew_lease(runtime, 1, TEXT("worker:other"), lease, &done, &error));
     CHECK(!done);
     FINE(nrllm_lease_state(runtime, 1, TEXT(owner), &text, &error));
     answers(text, "held");
@@ -132,7 +132,7 @@ static void life(void) {
 }
 
 static void reaper(void) {
-    NrllmRuntime *runtime = connected("{" PATIENT "}");
+    NrllmRuntime *runtime = connected("{" LONG_LIMITS "}");
     NrllmError *error = NULL;
     char *json = NULL;
     bool done = false;
@@ -177,7 +177,7 @@ static void failures(void) {
 }
 
 static void kept(void) {
-    NrllmRuntime *runtime = connected("{" PATIENT "}");
+    NrllmRuntime *runtime = connected("{" LONG_LIMITS "}");
     NrllmKeptLease *lease = NULL;
     NrllmError *error = NULL;
     char *text = NULL;
@@ -188,7 +188,7 @@ static void kept(void) {
     FAILS(nrllm_keep_lease(runtime, 4, TEXT("c"), 10, TEXT("{\"interruptOnLoss\": true}"), &lease, &error), NRLLM_STATUS_CONFIGURATION, "needs the extension");
     CHECK(lease == NULL);
     FINE(nrllm_keep_lease(runtime, 4, TEXT("c"), 600, TEXT("{\"everyMs\": 100}"), &lease, &error));
-    /* Beats come from the library's own thread, whatever this one does. */
+    /* The library's own thread sends heartbeats while this one sleeps. */
     for (int i = 0; i < 6000 && number < 3; i++) {
         const struct timespec pause = {0, 10000000};
         nanosleep(&pause, NULL);
@@ -218,13 +218,13 @@ static void kept(void) {
 
 static void errors(void) {
     NrllmError *error = NULL;
-    NrllmRuntime *runtime = connected("{" PATIENT ", \"table\": \"nowhere\"}");
+    NrllmRuntime *runtime = connected("{" LONG_LIMITS ", \"table\": \"nowhere\"}");
     bool done = true;
     NrllmStatus status = nrllm_renew_lease(runtime, 1, TEXT("c"), 5, &done, &error);
     CHECK(nrllm_error_code(error) == 1146 && !done);
     FAILS(status, NRLLM_STATUS_CONFIGURATION, "nowhere");
     FAILS(nrllm_renew_lease(runtime, 0, TEXT("c"), 5, &done, &error), NRLLM_STATUS_ARGUMENT, "$runUid must be at least 1, 0 given");
-    /* Without a place for the error the status tells. */
+    /* Without a place for the error the status reports it. */
     CHECK(nrllm_renew_lease(runtime, 0, TEXT("c"), 5, &done, NULL) == NRLLM_STATUS_ARGUMENT);
     nrllm_runtime_free(runtime);
     runtime = NULL;
@@ -238,16 +238,16 @@ static void errors(void) {
     nrllm_runtime_free(runtime);
 }
 
-/* NULL in every place, handles that never were, bytes that are no JSON: an error each time, and nothing else. */
+/* NULL in every place, handles that never existed, bytes that are no JSON: an error each time. */
 static void garbage(void) {
     NrllmError *error = NULL;
-    NrllmRuntime *nobody = (NrllmRuntime *)(uintptr_t)0xdeadbeef, *runtime = connected("{" PATIENT "}");
+    NrllmRuntime *unknown = (NrllmRuntime *)(uintptr_t)0xdeadbeef, *runtime = connected("{" LONG_LIMITS "}");
     NrllmKeptLease *nothing = (NrllmKeptLease *)(uintptr_t)0xdeadbeef, *lease = NULL;
     char *text = NULL;
     bool done = false;
     int64_t number = 0;
 #define WRONG(call, part) FAILS(call, NRLLM_STATUS_ARGUMENT, part)
-    NrllmRuntime *const handles[] = {NULL, nobody, (NrllmRuntime *)((uintptr_t)runtime + 1), (NrllmRuntime *)&done};
+    NrllmRuntime *const handles[] = {NULL, unknown, (NrllmRuntime *)((uintptr_t)runtime + 1), (NrllmRuntime *)&done};
     for (size_t i = 0; i < sizeof handles / sizeof *handles; i++) {
         NrllmRuntime *handle = handles[i];
         WRONG(nrllm_claim_queued(handle, 1, TEXT("c"), 5, &done, &error), "$runtime");
@@ -326,16 +326,16 @@ static void *renewals(void *shared) {
         NrllmError *error = NULL;
         FINE(nrllm_renew_lease((NrllmRuntime *)shared, 5, TEXT("threads"), 2000000000 + i, &done, &error));
         CHECK(done);
-        FINE(nrllm_renew_lease(own, 5, TEXT("nobody"), 2000000000 + i, &done, &error));
+        FINE(nrllm_renew_lease(own, 5, TEXT("worker:other"), 2000000000 + i, &done, &error));
         CHECK(!done);
-        nrllm_runtime_free(connected("{" PATIENT "}"));
+        nrllm_runtime_free(connected("{" LONG_LIMITS "}"));
     }
     nrllm_runtime_free(own);
     return NULL;
 }
 
 static void threads(void) {
-    NrllmRuntime *runtime = connected("{" PATIENT "}");
+    NrllmRuntime *runtime = connected("{" LONG_LIMITS "}");
     NrllmError *error = NULL;
     bool done = false;
     FINE(nrllm_claim_queued(runtime, 5, TEXT("threads"), 2000000000, &done, &error));
@@ -350,7 +350,7 @@ static void threads(void) {
 }
 
 static void forks(void) {
-    NrllmRuntime *runtime = connected("{" PATIENT "}");
+    NrllmRuntime *runtime = connected("{" LONG_LIMITS "}");
     NrllmKeptLease *lease = NULL;
     NrllmError *error = NULL;
     bool done = false;
@@ -375,7 +375,8 @@ static void forks(void) {
                 nrllm_reset();
             }
             nrllm_close_all();
-            /* A byte, as valgrind takes the exit code for what the child did not free: the connection and the lease that are its parent's. */
+            /* The result as a byte: valgrind uses the exit code for what the child did not free,
+               which are its parent's connection and lease. */
             CHECK(write(ends[1], "!", 1) == 1);
             _exit(0);
         }
@@ -389,7 +390,7 @@ static void forks(void) {
         FINE(nrllm_kept_lease_state(lease, &text, &error));
         answers(text, "held");
     }
-    /* A reset ends all there is. */
+    /* A reset ends all leases and connections. */
     nrllm_reset();
     FAILS(nrllm_kept_lease_state(lease, &text, &error), NRLLM_STATUS_ARGUMENT, "(any more)");
     FAILS(nrllm_runtime_close(runtime, &error), NRLLM_STATUS_ARGUMENT, "(any more)");

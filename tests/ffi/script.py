@@ -8,7 +8,7 @@ import threading
 import time
 
 library = ctypes.CDLL(sys.argv[1])
-# The form of the interface is asked before anything else of it is used.
+# The version of the interface is read before any other function is called.
 library.nrllm_abi_version.restype = ctypes.c_uint32
 assert library.nrllm_abi_version() == 1
 library.nrllm_version.restype = ctypes.c_char_p
@@ -85,8 +85,7 @@ settings = {
     "password": os.environ["NRLLM_TEST_PASSWORD"],
     "dbname": os.environ["NRLLM_TEST_DATABASE"],
 }
-# Under valgrind, on a machine that is busy, everything takes long: these limits end what hangs, and
-# nothing waits for them.
+# Long limits for valgrind on a busy machine: they end a hung call, and no test waits for them.
 patient = {"connectTimeoutMs": 60000, "queryTimeoutMs": 60000}
 runtime = call("nrllm_runtime_new", settings, patient | {"jitter": 0.0}, *NONE, answer=ctypes.c_void_p)
 owner = text("nrllm_identity", "python")
@@ -100,7 +99,7 @@ assert flag("nrllm_renew_lease", runtime, 1, owner, lease_end)
 assert text("nrllm_lease_state", runtime, 1, owner) == "held"
 assert text("nrllm_lease_state", runtime, 1, "wörker") == "taken"
 kept = call("nrllm_keep_lease", runtime, 1, owner, 600, {"everyMs": 100}, answer=ctypes.c_void_p)
-# The heartbeats come while this thread holds the interpreter's lock.
+# Heartbeats are sent while this thread holds the interpreter's lock.
 deadline = time.monotonic() + 3000
 while call("nrllm_kept_lease_beats", kept, answer=ctypes.c_int64).value < 3:
     assert time.monotonic() < deadline
@@ -133,7 +132,7 @@ lost = call("nrllm_runtime_new", settings, patient | {"table": "nowhere"}, *NONE
 assert fails("configuration", "nowhere", "nrllm_renew_lease", lost, 1, owner, 5, answer=ctypes.c_bool).code == 1146
 library.nrllm_runtime_free(lost)
 
-# Threads: ctypes lets go of the interpreter's lock during a call.
+# Threads: ctypes releases the interpreter's lock during a call.
 assert flag("nrllm_claim_queued", runtime, 7, owner, lease_end)
 renewed = []
 threads = [threading.Thread(target=lambda: renewed.extend(flag("nrllm_renew_lease", runtime, 7, owner, lease_end) for _ in range(20))) for _ in range(4)]

@@ -2,7 +2,7 @@
 
 /**
  * Runs a program on a database of its own: NRLLM_TEST_DATABASE names it. Runs 1 to 20: 1 to 10 are
- * queued, 11 to 20 run under `worker:a` with a lease that is over. Exits as the program does.
+ * queued, 11 to 20 run under `worker:a` with an expired lease. Exits with the program's exit code.
  */
 
 declare(strict_types=1);

@@ -22,8 +22,7 @@ final class FastCgi
         }
         // Begin (as a responder), parameters, their end, the end of the input.
         fwrite($this->stream, self::record(1, "\0\1\0\0\0\0\0\0") . self::record(4, $body) . self::record(4, '') . self::record(5, ''));
-        // After its answer a worker reads until the client has closed: without this it would wait
-        // for us.
+        // After its response a worker reads until the client has closed its side.
         stream_socket_shutdown($this->stream, STREAM_SHUT_WR);
     }
 
@@ -38,8 +37,8 @@ final class FastCgi
     }
 
     /**
-     * The lines of the answer as they come; ends when the request has ended, its shutdown included.
-     * Null in the place of an end.
+     * Yields the lines of the response as they arrive; ends when the request has ended, its
+     * shutdown included. Null in the place of an end.
      */
     public function lines(): Generator
     {

@@ -3,13 +3,13 @@
 declare(strict_types=1);
 
 /**
- * What a request to the FPM workers does with a kept lease: `what` says how it ends. It answers in
- * one line of JSON.
+ * A request to the FPM workers with a kept lease: `what` selects how it ends. The response is one
+ * line of JSON.
  */
 
 $what = $_GET['what'];
 $uid = (int) ($_GET['uid'] ?? 0);
-// Of another class on purpose: what is thrown into this request must not come from the one before.
+// A class of its own: an exception in this request must not come from the one before.
 $answer = static function (array $facts): void {
     echo json_encode($facts + ['pid' => getmypid(), 'threads' => count(scandir('/proc/self/task')) - 2]), "\n";
     flush();
@@ -19,7 +19,7 @@ if ($what === 'plain') {
     return;
 }
 if ($what === 'busy') {
-    // Nothing is kept here: whatever interrupts this loop belongs to another request.
+    // No lease is kept here: an interrupt of this loop would belong to another request.
     try {
         for ($end = hrtime(true) + 120_000_000; hrtime(true) < $end;);
         $answer(['interrupted' => false]);
@@ -31,18 +31,18 @@ if ($what === 'busy') {
 $connection = json_decode(getenv('NRLLM_FPM_CONNECTION'), true);
 $runtime = new NrLlmRuntime($connection);
 $lease = $runtime->keepLease($uid, 'worker:a', 4, ['everyMs' => 100, 'interruptOnLoss' => true]);
-$until_beats = static function (int $beats) use ($lease): void {
-    for ($end = hrtime(true) + 5_000_000_000; $lease->beats() < $beats && hrtime(true) < $end;) {
+$until_renewed = static function (int $heartbeats) use ($lease): void {
+    for ($end = hrtime(true) + 5_000_000_000; $lease->beats() < $heartbeats && hrtime(true) < $end;) {
         usleep(1000);
     }
 };
 switch ($what) {
     case 'keep':
-        $until_beats(2);
-        $answer(['state' => $lease->state(), 'beats' => $lease->beats()]);
+        $until_renewed(2);
+        $answer(['state' => $lease->state(), 'heartbeats' => $lease->beats()]);
         break;
     case 'long':
-        // Goes on while the master is reloaded or stopped.
+        // Continues while the master is reloaded or stopped.
         $answer(['state' => $lease->state()]);
         for ($end = hrtime(true) + 1_000_000_000; hrtime(true) < $end; usleep(10000)) {
             $lease->step();
@@ -84,7 +84,7 @@ switch ($what) {
         for ($i = 0; $i < 20; $i++) {
             $more[] = $runtime->keepLease($uid, 'worker:a', 4, ['everyMs' => 100 + $i]);
         }
-        $until_beats(2);
-        $answer(['state' => $lease->state(), 'beats' => $lease->beats()]);
+        $until_renewed(2);
+        $answer(['state' => $lease->state(), 'heartbeats' => $lease->beats()]);
         break;
 }

@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /**
- * The keeper under a real php-fpm: a master and two workers, 50 requests that end in every way, a
+ * Kept leases under a real php-fpm: a master and two workers, 50 requests that end in every way, a
  * reload and two kinds of stop.
  *   php run.php PHP-FPM MODULE TEMPORARY-FOLDER
  * Prints a line a check, and the closing line.
@@ -137,11 +137,11 @@ expect('a loss is thrown within its own request', array_filter($interrupted) !==
 expect('no request is slow', $slowest < 3, "$slowest s");
 expect('both workers took part or one did all, none died', count(array_diff(array_keys($pids), $fpm->workers())) === 0);
 expect('no connection is left', wait_for(static fn (): bool => $sessions() === 0));
-// What keeps on beating would be seen here.
+// A heartbeat that is still sent would be seen here.
 $leases = static fn (): string => (string) $db->value('SELECT GROUP_CONCAT(lease_expires ORDER BY uid) FROM tx_nrllm_agentrun');
 $before = $leases();
 usleep(400_000);
-expect('no beat after the requests', $leases() === $before);
+expect('no heartbeat after the requests', $leases() === $before);
 
 // ---- two at once
 // -----------------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ while ($lines->valid()) {
 expect('the old workers are gone, in time', wait_for(static fn (): bool => array_filter($old, alive(...)) === []) && now() - $began < 8, (now() - $began) . ' s');
 expect('new workers are there', wait_for(static fn (): bool => count($fpm->workers()) === 2 && array_intersect($old, $fpm->workers()) === []));
 $answer = json_decode((string) iterator_to_array($fpm->request('keep', ['uid' => $run()])->lines(), false)[0], true);
-expect('and keep leases', $answer['state'] === 'held' && $answer['beats'] >= 2 && in_array($answer['pid'], $fpm->workers(), true), json_encode($answer));
+expect('and keep leases', $answer['state'] === 'held' && $answer['heartbeats'] >= 2 && in_array($answer['pid'], $fpm->workers(), true), json_encode($answer));
 
 // ---- stop, with leases kept
 // -------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 fn config() -> ProptestConfig {
-    // No file of past failures: a case worth keeping becomes a test of its own.
+    // Without a file of past failures: each becomes a test of its own.
     ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() }
 }
 
@@ -123,7 +123,7 @@ proptest! {
     }
 
     #[test]
-    fn urls_never_panic_and_never_show_themselves(url in url(), secret in "[A-Z]{12}") {
+    fn urls_never_panic_and_never_show_the_password(url in url(), secret in "[A-Z]{12}") {
         let defaults = Defaults::default();
         let _ = ConnectionSettings::parse(&Input::Bytes(url.clone()), &defaults);
         let with_secret = [b"mysql://user:", secret.as_bytes(), b"@", url.as_slice()].concat();
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn any_password_survives_the_way_through_a_url(password in "\\PC{1,30}", user in "\\PC{1,20}") {
+    fn any_password_can_be_written_in_a_url(password in "\\PC{1,30}", user in "\\PC{1,20}") {
         let encode = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
         let url = format!("mysql://{}:{}@db.example:3307/site", encode(&user), encode(&password));
         let settings = ConnectionSettings::parse(&Input::Bytes(url.into_bytes()), &Defaults::default()).unwrap();
@@ -157,7 +157,7 @@ proptest! {
     }
 
     #[test]
-    fn a_table_name_never_leaves_its_quotes(name in "\\PC{0,70}") {
+    fn a_table_name_stays_within_its_quotes(name in "\\PC{0,70}") {
         if let Ok(table) = TableName::parse("table", &name) {
             let inner = table.quoted().replace("`.`", "");
             prop_assert!(inner.starts_with('`') && inner.ends_with('`') && inner.matches('`').count() == 2, "{}", table.quoted());
@@ -213,11 +213,11 @@ proptest! {
     }
 
     #[test]
-    fn a_server_may_say_anything_about_itself(list in vec(("\\PC{0,20}", "\\PC{0,40}"), 0..6), version in "\\PC{0,30}", query in 0_u64..10_000_000) {
+    fn a_server_may_report_any_variables(list in vec(("\\PC{0,20}", "\\PC{0,40}"), 0..6), version in "\\PC{0,30}", query in 0_u64..10_000_000) {
         let mut list = list;
         list.push(("version".to_owned(), version));
-        let facts = ServerCapabilities::from_variables(&list);
-        let limits = facts.limits(std::time::Duration::from_millis(query));
+        let server = ServerCapabilities::from_variables(&list);
+        let limits = server.limits(std::time::Duration::from_millis(query));
         prop_assert!(limits.statement < limits.client && limits.lock_wait_s >= 1);
     }
 }

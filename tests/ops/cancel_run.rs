@@ -13,7 +13,7 @@ fn cancel_ends_one_run_that_has_not_ended() {
                 .owner(OWNER)
                 .set("lease_expires", LEASE)
                 .set("error_class", "Old")
-                .fence("read_only"),
+                .write_fence("read_only"),
         );
         let before = database.row(uid);
         assert!(harness.cancel_run(&database.get(uid, "uuid")).unwrap(), "{status}");

@@ -13,7 +13,7 @@ use crate::support::server::Server;
 #[test]
 fn claim_writes_owner_lease_and_times_only() {
     let mut database = Database::with(&Shape::default().queued_at());
-    let uid = database.insert(&Run::queued().requeued(2).fence("read_only"));
+    let uid = database.insert(&Run::queued().requeued(2).write_fence("read_only"));
     let before = database.row(uid);
     let mut harness = Harness::on(&database);
     assert!(harness.claim_queued(uid, OWNER, LEASE).unwrap());
@@ -131,8 +131,7 @@ fn p21_abandoned_claim_never_takes_effect_later() {
             timed(|| error_of(Kind::Connection, harness.claim_queued(uid, OWNER, LEASE)));
         assert!(took < query_ms as u128 + 6_000, "{took} ms of {query_ms}");
         php_worker.unlock();
-        // Nothing of the claim is left on the server that could still happen: then the row cannot
-        // change any more.
+        // No statement of the claim is left on the server, so that the row cannot change later.
         let left: Vec<_> = server
             .connections()
             .into_iter()
@@ -150,7 +149,7 @@ fn p21_abandoned_claim_never_takes_effect_later() {
             (Some(&b"queued"[..]), Some(&b""[..])),
             "{query_ms} ms"
         );
-        // And the next call gives the right answer.
+        // The next call returns the right result.
         assert!(harness.claim_queued(uid, OWNER, LEASE).unwrap());
         assert!(harness.requeue(uid, OWNER).unwrap());
     }

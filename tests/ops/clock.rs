@@ -1,5 +1,5 @@
-//! The clock that writes and compares times (rule 23). The server's clock is set far from the
-//! caller's, and stands still.
+//! The clock by which times are written and compared (rule 23). The server's clock is set far from
+//! the caller's, and is stopped.
 
 use nrllm_runtime::config::options::{Clock, Options};
 use nrllm_runtime::config::requests::ReapRequest;
@@ -13,7 +13,7 @@ use crate::support::server::{Endpoint, Server};
 /// The time of the server's clock.
 const THERE: i64 = 2_000_000_000;
 
-/// A server whose clock stands at [`THERE`] for an ordinary account.
+/// A server whose clock is stopped at [`THERE`] for an ordinary account.
 fn server() -> Server {
     Server::start(&[&format!("--init-connect=SET timestamp = {THERE}")])
 }

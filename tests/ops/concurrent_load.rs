@@ -20,14 +20,14 @@ const WORKERS: usize = 12;
 
 const TIME: Duration = Duration::from_secs(10);
 
-/// What a worker did.
+/// What the workers did.
 #[derive(Default, Debug)]
-struct Tally {
+struct Counts {
     claims: AtomicU64,
-    beats: AtomicU64,
-    /// Runs that were left behind with a lease that was over.
+    heartbeats: AtomicU64,
+    /// Runs that were left with an expired lease.
     crashed: AtomicU64,
-    /// Runs that their worker gave back.
+    /// Runs that their worker requeued.
     requeued: AtomicU64,
 }
 
@@ -36,21 +36,21 @@ fn mixed_load(key: bool) {
     let shape = if key { Shape::default().lease_key() } else { Shape::default() };
     let mut database = Database::on(&server, &shape);
     let uids = database.insert_all(&vec![Run::queued(); RUNS]);
-    let tally = Tally::default();
+    let counts = Counts::default();
     let reaped = Mutex::new(Vec::new());
     let php_reaped = AtomicU64::new(0);
     let over = AtomicBool::new(false);
     let deadlocks_of_php = AtomicU64::new(0);
-    // PHP leaves the choice of the key to the server, which may take one on the status, against the
-    // order of all other locks (see `p06_php_by_a_status_key_meets_a_deadlock`). PHP then tries
-    // again; the product reports nothing of it.
+    // PHP leaves the choice of the key to the server, which may choose one on the status, against
+    // the order of all other locks (see `p06_php_by_a_status_key_meets_a_deadlock`). PHP then
+    // retries; the product reports no error.
     let in_php = |work: &mut dyn FnMut() -> Result<Done, Error>| loop {
         match work() {
             Ok(done) => return done.affected,
             Err(error) if refused_with(&error, 1213) => {
                 deadlocks_of_php.fetch_add(1, Ordering::Relaxed);
             }
-            Err(error) => panic!("PHP meets {error}"),
+            Err(error) => panic!("PHP fails with {error}"),
         }
     };
     let started = Instant::now();
@@ -60,7 +60,7 @@ fn mixed_load(key: bool) {
         for number in 0..WORKERS {
             let (mut harness, mut php_worker) =
                 (Harness::on(&database), LegacyPhpWorker::of(&database));
-            let (tally, uids, in_php) = (&tally, &uids, &in_php);
+            let (counts, uids, in_php) = (&counts, &uids, &in_php);
             workers.push(scope.spawn(move || {
                 let owner = format!("worker:{number}");
                 // Every second worker is one of PHP. A PHP worker's clock ticks, so its renewals
@@ -81,7 +81,7 @@ fn mixed_load(key: bool) {
                     if !claimed {
                         continue;
                     }
-                    tally.claims.fetch_add(1, Ordering::Relaxed);
+                    counts.claims.fetch_add(1, Ordering::Relaxed);
                     for _ in 0..6 {
                         tick += 1;
                         let lease = now + 900 + tick % 1_000;
@@ -94,23 +94,23 @@ fn mixed_load(key: bool) {
                         };
                         assert!(
                             held,
-                            "a beat of {owner} on run {uid} was lost while its lease was good"
+                            "a heartbeat of {owner} on run {uid} was refused although its lease had not expired"
                         );
-                        tally.beats.fetch_add(1, Ordering::Relaxed);
+                        counts.heartbeats.fetch_add(1, Ordering::Relaxed);
                     }
                     if round % 4 == 0 {
                         assert!(
                             harness.requeue(uid, &owner).unwrap(),
-                            "{owner} gives run {uid} back"
+                            "{owner} requeues run {uid}"
                         );
-                        tally.requeued.fetch_add(1, Ordering::Relaxed);
+                        counts.requeued.fetch_add(1, Ordering::Relaxed);
                     } else {
-                        // The worker dies, and its lease runs out.
+                        // The worker dies, and its lease has expired.
                         assert!(
                             harness.renew_lease(uid, &owner, now - 5).unwrap(),
-                            "the last beat of {owner} on run {uid}"
+                            "the last heartbeat of {owner} on run {uid}"
                         );
-                        tally.crashed.fetch_add(1, Ordering::Relaxed);
+                        counts.crashed.fetch_add(1, Ordering::Relaxed);
                     }
                 }
             }));
@@ -150,7 +150,7 @@ fn mixed_load(key: bool) {
         let results: Vec<_> =
             workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
         over.store(true, Ordering::Release);
-        assert!(results.iter().all(Result::is_ok), "every worker came through");
+        assert!(results.iter().all(Result::is_ok), "no worker failed");
     });
 
     // What the last reapers may have missed of each other.
@@ -163,12 +163,12 @@ fn mixed_load(key: bool) {
         rest.requeued.iter().map(|entry| (entry.uid, entry.requeue_count, entry.confirmed)),
     );
 
-    let crashed = tally.crashed.load(Ordering::Relaxed);
-    let by_hand = tally.requeued.load(Ordering::Relaxed);
+    let crashed = counts.crashed.load(Ordering::Relaxed);
+    let by_hand = counts.requeued.load(Ordering::Relaxed);
     let by_php = php_reaped.load(Ordering::Relaxed);
     assert!(
-        tally.claims.load(Ordering::Relaxed) > 200 && !reaped.is_empty() && by_php > 0,
-        "{tally:?}, {} reaped, {by_php} by PHP",
+        counts.claims.load(Ordering::Relaxed) > 200 && !reaped.is_empty() && by_php > 0,
+        "{counts:?}, {} reaped, {by_php} by PHP",
         reaped.len()
     );
     assert!(reaped.iter().all(|(_, _, confirmed)| !confirmed));

@@ -9,7 +9,7 @@ fn dead_letter_keeps_write_fence_totals_and_cost() {
     let uid = database.insert(
         &Run::running(OWNER, NOW - 1)
             .requeued(1)
-            .fence("non_idempotent_write")
+            .write_fence("non_idempotent_write")
             .set("error_class", "Old"),
     );
     let before = database.row(uid);

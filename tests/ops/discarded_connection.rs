@@ -15,8 +15,8 @@ use crate::support::database::{Database, Run, Shape};
 use crate::support::harness::{Harness, LEASE, OWNER, error_of};
 use crate::support::server::{Endpoint, Server};
 
-/// Stands before a server and lets the reply to a request stall after its first bytes. The server's
-/// side is closed when the client's has ended.
+/// A proxy that stalls the reply to a request after its first bytes. It closes the server's side
+/// when the client's has ended.
 pub(super) struct Stalling {
     pub(super) endpoint: Endpoint,
     frozen: Arc<AtomicBool>,
@@ -132,7 +132,7 @@ fn p29_stalled_reply_leaves_no_row_lock_or_connection() {
         let mut harness = Harness::limits(&stalling.endpoint, database.name(), 5_000, 700);
         let error = error_of(Kind::Connection, locking_read(&mut harness, uid));
         assert!(error.message.contains("queryTimeoutMs"), "{error}");
-        // The session is alive and does nothing more.
+        // The session exists and sends nothing more.
         until_closed(&server, &mut database, "a stalled reply");
         database.client().run(&format!(
             "SELECT uid FROM {} WHERE uid = {uid} FOR UPDATE NOWAIT",

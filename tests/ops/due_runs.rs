@@ -12,7 +12,7 @@ use crate::support::harness::{Harness, LEASE, NOW};
 use crate::support::legacy_php_worker::LegacyPhpWorker;
 use crate::support::proxy::Proxy;
 use crate::support::server::shared;
-use crate::support::wake_up::{messages, recover_waking, sweep, swept_uids, template, uuid};
+use crate::support::wake_up::{messages, recover_with_wake_up, sweep, swept_uids, template, uuid};
 
 fn due_at(harness: &mut Harness, limit: u64, now: i64) -> Vec<DueRun> {
     harness
@@ -36,7 +36,7 @@ fn p13_jitter_spreads_a_thousand_failures() {
     let uids = database.insert_all(&runs);
     let mut harness = Harness::with(&database, options);
     for &uid in &uids {
-        let recovery = recover_waking(&mut harness, uid, Some(&template())).unwrap();
+        let recovery = recover_with_wake_up(&mut harness, uid, Some(&template())).unwrap();
         let Recovery::Requeued { requeue_count: 1, delay_ms, woken_up: true, confirmed: false } =
             recovery
         else {
@@ -55,7 +55,7 @@ fn p13_jitter_spreads_a_thousand_failures() {
     assert_eq!(by_second.values().map(Vec::len).sum::<usize>(), 1_000);
     let fullest = buckets.values().max().unwrap();
     assert!(*fullest <= 40, "a bucket of two seconds holds {fullest} of 1 000");
-    // The table alone says the same, second by second.
+    // The table alone gives the same result, second by second.
     let mut expected: Vec<String> = Vec::new();
     for now in NOW..=NOW + 721 {
         expected.extend(by_second.remove(&now).unwrap_or_default());
@@ -175,7 +175,7 @@ fn p13_due_runs_in_order() {
 }
 
 #[test]
-fn p13_runs_not_due_hide_no_due_run() {
+fn p13_due_runs_are_listed_behind_runs_not_due() {
     let mut database = Database::new();
     // Older and not due: ten thousand, with a megabyte each in the first hundred.
     let mut runs: Vec<Run> =
@@ -227,7 +227,7 @@ fn p06_due_runs_do_not_wait_for_locks() {
     php_worker.lock_row(uid);
     let mut harness = Harness::limits(database.endpoint(), database.name(), 3_000, 2_000);
     assert_eq!(due_uids(&mut harness, 5, NOW), [uid]);
-    // A sweep passes over a run that another transaction is claiming, and continues behind it.
+    // A sweep skips a run that another transaction locks, and continues with the next.
     let next = database.insert(&Run::queued().tstamp(NOW - 10).crdate(2_000));
     harness.time = NOW + 120;
     assert_eq!(swept_uids(&sweep(&mut harness, 60, 1, None).unwrap()), [next]);

@@ -32,15 +32,15 @@ fn p15_only_this_undispatched_requeue_is_failed() {
     for run in [
         Run::queued().requeued(1),
         Run::queued().requeued(3),
-        Run::queued().requeued(2).owner("worker:somebody"),
-        Run::running("worker:somebody", LEASE).requeued(2),
+        Run::queued().requeued(2).owner("worker:other"),
+        Run::running("worker:other", LEASE).requeued(2),
         Run::in_status("cancelled").requeued(2),
         Run::in_status("waiting_for_input").requeued(2),
     ] {
         let uid = database.insert(&run);
         let before = database.row(uid);
         assert!(!harness.fail_undispatched(uid, 2, ERROR).unwrap());
-        assert_row(&database.row(uid), &before, "a run that moved on");
+        assert_row(&database.row(uid), &before, "a run with another status, owner or count");
     }
     // A blank is no owner for the collation, but it is one byte by byte.
     let uid = database.insert(&Run::queued().owner(" "));

@@ -31,7 +31,7 @@ fn p37_hand_back_keeps_the_counter_and_the_payload() {
     for queued_at in [false, true] {
         let shape = if queued_at { Shape::default().queued_at() } else { Shape::default() };
         let mut database = Database::with(&shape);
-        let run = held().fence("idempotent_write");
+        let run = held().write_fence("idempotent_write");
         let uids = database.insert_all(&[run.clone(), run.requeued(2)]);
         let mut harness = Harness::on(&database);
         for (uid, backoff) in uids.into_iter().zip([0, 60]) {
@@ -57,11 +57,11 @@ fn p37_hand_back_keeps_the_counter_and_the_payload() {
 }
 
 #[test]
-fn p37_hand_back_is_refused_by_fence_request_and_status() {
+fn p37_hand_back_is_refused_by_write_fence_and_request() {
     let mut database = Database::new();
     let mut harness = Harness::on(&database);
     for (run, why) in [
-        (held().fence("non_idempotent_write"), "the fence forbids another attempt"),
+        (held().write_fence("non_idempotent_write"), "the write fence forbids another attempt"),
         (held().without_request(), "no request is stored"),
         (held().request(""), "the request is empty"),
         (held().owner("WORKER:WEB-01:4711:C0FFEE"), "another owner that collates equal"),
@@ -117,16 +117,16 @@ fn p14_hand_back_with_a_lost_reply_is_confirmed_by_the_row() {
         let proxy = Proxy::start(database.endpoint());
         let mut harness = Harness::through(&proxy, &database);
         proxy.rule(commit(), Fault::CutAfter);
-        let looking =
+        let read_back =
             proxy.rule(When::statement("SELECT status, requeue_count"), Fault::HoldRequest);
         let mut php_worker = LegacyPhpWorker::of(&database);
         let handed_back = std::thread::scope(|scope| {
             let call = scope.spawn(|| harness.hand_back(uid, OWNER, Some(&template())));
-            looking.wait();
+            read_back.wait();
             if claimed_since {
                 assert_eq!(php_worker.claim(uid, "worker:php", LEASE, NOW).unwrap().affected, 1);
             }
-            looking.release();
+            read_back.release();
             call.join().unwrap().unwrap()
         });
         assert!(handed_back, "claimed since: {claimed_since}");
@@ -142,13 +142,13 @@ fn p14_reaped_in_place_of_a_lost_hand_back_is_reported_as_lost() {
     let proxy = Proxy::start(database.endpoint());
     let mut harness = Harness::through(&proxy, &database);
     proxy.rule(commit(), Fault::CutBefore);
-    let looking = proxy.rule(When::statement("SELECT status, requeue_count"), Fault::HoldRequest);
+    let read_back = proxy.rule(When::statement("SELECT status, requeue_count"), Fault::HoldRequest);
     let mut php_worker = LegacyPhpWorker::of(&database);
     let handed_back = std::thread::scope(|scope| {
         let call = scope.spawn(|| harness.hand_back(uid, OWNER, None));
-        looking.wait();
+        read_back.wait();
         php_worker.requeue_stale(uid, LEASE + 1).unwrap();
-        looking.release();
+        read_back.release();
         call.join().unwrap().unwrap()
     });
     assert!(!handed_back);

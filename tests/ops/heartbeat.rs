@@ -39,13 +39,13 @@ fn with_clock(clock: Clock) -> (Database, Harness, i64) {
     (database, harness, uid)
 }
 
-/// A heartbeat that was given up may arrive behind a later one: the row would be stale while its
-/// holder still believes in the lease.
+/// A heartbeat that was given up may arrive after a later one: the row would be stale before the
+/// deadline of its holder.
 #[test]
 fn p17_late_heartbeat_does_not_move_the_lease_back() {
     for clock in [Clock::Caller, Clock::Database] {
         let (mut database, mut harness, uid) = with_clock(clock);
-        // The first heartbeat takes over from whatever lease there was.
+        // The first heartbeat replaces any lease.
         assert_eq!(sent(&mut harness, uid, OWNER, 60, End::Exact), HeartbeatResult::Renewed);
         let first = lease(&mut database, uid);
         assert!((now() + 50..=now() + 60).contains(&first), "{clock:?}: {first}");
@@ -79,17 +79,17 @@ fn p32_a_clock_that_is_behind_makes_no_live_run_stale() {
     const DAY: i64 = 86_400;
     for (clock, server) in [(Clock::Caller, DAY), (Clock::Database, -DAY)] {
         let (mut database, mut harness, uid) = with_clock(clock);
-        let stands = match clock {
+        let expires = match clock {
             Clock::Caller => now() + DAY + 60,
             Clock::Database => now() + 60,
         };
-        database.set(uid, "lease_expires", stands.to_string());
+        database.set(uid, "lease_expires", expires.to_string());
         let sql = format!("SET timestamp = {}", now() + server);
         harness
             .run(async |session, _| session.execute(&sql, mysql_async::Params::Empty).await)
             .unwrap();
         assert_eq!(sent(&mut harness, uid, OWNER, 60, End::NeverEarlier), HeartbeatResult::Renewed);
-        assert_eq!(lease(&mut database, uid), stands, "{clock:?}");
+        assert_eq!(lease(&mut database, uid), expires, "{clock:?}");
     }
 }
 

@@ -1,5 +1,5 @@
 //! Faults at every command of every operation (rules 2, 9 and 14). After each fault the next call
-//! gives the right answer.
+//! returns the right result.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -10,7 +10,7 @@ use nrllm_runtime::ops::recover_failure::Recovery;
 use crate::support::database::{Database, RUNS, Run};
 use crate::support::harness::{Harness, LEASE, OWNER, error_of};
 use crate::support::operation::{
-    OTHER, Operation, held, next_questions, operations, stale, target, writing_operations,
+    OTHER, Operation, check_next_calls, held, operations, stale, target, writing_operations,
 };
 use crate::support::proxy::{Fault, Info, Proxy, Welcome, When};
 use crate::support::server::wants_mysql;
@@ -87,7 +87,7 @@ fn try_fault(
             );
         }
     }
-    next_questions(&mut harness, database, why);
+    check_next_calls(&mut harness, database, why);
 }
 
 #[test]
@@ -253,8 +253,8 @@ fn p14_read_back_on_a_cluster_waits_for_replication() {
         let repeated = operation.may_be_repeated();
         assert_eq!((lost.hits(), waits.hits()), (1, usize::from(!repeated)), "{}", operation.name);
         assert!((operation.call)(&mut harness, uid, &uuid).is_ok());
-        assert_eq!(waits.hits(), usize::from(!repeated), "{}: once a connection", operation.name);
-        next_questions(&mut harness, &mut database, operation.name);
+        assert_eq!(waits.hits(), usize::from(!repeated), "{}: once per connection", operation.name);
+        check_next_calls(&mut harness, &mut database, operation.name);
     }
 }
 
@@ -273,7 +273,7 @@ fn p14_failed_read_back_is_a_connection_error() {
         let idempotent = operation.may_be_repeated();
         assert!(error.outcome_unknown() || idempotent, "{}: {error:?}", operation.name);
         proxy.heal();
-        next_questions(&mut harness, &mut database, operation.name);
+        check_next_calls(&mut harness, &mut database, operation.name);
     }
 }
 
@@ -296,7 +296,7 @@ fn p09_deadlock_of_a_single_statement_is_retried() {
             assert_eq!((rule.hits(), done), (2, (operation.effect)(&mut database, uid)), "{why}");
             assert!(done || operation.name == "leaseState", "{why}");
 
-            // It is tried a few times and not for ever, and whatever comes of it is told.
+            // The number of retries is bounded, and the outcome is reported.
             let (uid, uuid) = target(&mut database, &operation);
             let rule = proxy.rule(write().always(), Fault::Refuse(code));
             let outcome = (operation.call)(&mut harness, uid, &uuid);
@@ -310,13 +310,13 @@ fn p09_deadlock_of_a_single_statement_is_retried() {
                 Err(error) => assert_eq!(error.code, code, "{why}"),
             }
             assert!(!(operation.effect)(&mut database, uid), "{why}");
-            next_questions(&mut harness, &mut database, &why);
+            check_next_calls(&mut harness, &mut database, &why);
         }
     }
 }
 
 #[test]
-fn unreadable_reply_is_not_taken_for_the_previous_one() {
+fn unreadable_reply_is_not_read_as_the_previous_one() {
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
     let mut harness = Harness::through(&proxy, &database);

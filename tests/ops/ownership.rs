@@ -38,8 +38,8 @@ fn p01_no_operation_trusts_the_affected_rows() {
                     expected,
                     "requeueStale {why}"
                 );
-                // Without the text the row decides, read back under its lock: what stands in it
-                // already was done.
+                // Without the reply's text the row decides, read back under its lock: it already
+                // shows the effect.
                 let expected = expected || info == Info::Drop;
                 assert_eq!(
                     harness.claim_queued(queued, OWNER, LEASE).unwrap(),
@@ -117,7 +117,7 @@ fn p02_ownership_is_never_read_from_an_old_snapshot() {
     }
 }
 
-/// Owners that collations take for one another.
+/// Owners that collations treat as equal.
 const ALIKE: [[&str; 2]; 8] = [
     ["worker:a", "WORKER:A"],
     ["worker:a", "worker:\u{e4}"],
@@ -219,7 +219,7 @@ fn p03_unstorable_owner_is_an_argument_error() {
             let before = database.row(uid);
             let mut harness = Harness::on(&database);
             let options = harness.options.clone();
-            let beat = harness.run(async |session, _| {
+            let refused_heartbeat = harness.run(async |session, _| {
                 heartbeat::send_heartbeat(
                     session,
                     &options,
@@ -238,7 +238,7 @@ fn p03_unstorable_owner_is_an_argument_error() {
                 harness.requeue(uid, owner),
                 harness.lease_state(uid, owner).map(|_| false),
                 harness.recover_failure(uid, owner, FailureClass::Connection, "E").map(|_| false),
-                beat,
+                refused_heartbeat,
             ] {
                 let error = error_of(Kind::Argument, refused);
                 assert!(error.message.contains("claimedBy"), "{error}");

@@ -14,7 +14,7 @@ use crate::support::server::{Server, wants_mysql};
 
 const DEAD: &str = "worker:dead:1:beef";
 
-/// A run whose lease was over at [`NOW`]; the smaller the number, the longer ago.
+/// A run whose lease had expired at [`NOW`]; the smaller the number, the longer ago.
 fn stale(number: i64) -> Run {
     Run::running(DEAD, NOW - 100_000 + number)
 }
@@ -62,7 +62,7 @@ fn p06_p10_decision_table_with_every_column() {
                 for ((count, more, _), fate) in COUNTS.into_iter().zip(fates) {
                     number += 1;
                     let mut run = stale(number)
-                        .fence(effect)
+                        .write_fence(effect)
                         .requeued(u64::from(count))
                         .set("error_class", "Old\\Error")
                         .set("termination_reason", "");
@@ -139,7 +139,7 @@ fn p06_p10_decision_table_with_every_column() {
 
 #[test]
 fn p10_last_attempt_is_requeued() {
-    // A counter that is bumped before it is compared would end the run one attempt early.
+    // A counter that is incremented before it is compared would end the run one attempt early.
     let mut database = Database::new();
     let uid = database.insert(&stale(1));
     let mut harness = Harness::on(&database);
@@ -186,8 +186,8 @@ fn oldest_lease_first_then_uid() {
         assert_eq!(report.has_more, part.len() < 2 || part[0] == expected[0], "{part:?}");
     }
     assert_eq!(handled(&harness.reap_all(10)), 0);
-    assert_eq!(database.get(all[5], "status"), "running", "a lease that ends now is not over");
-    assert_eq!(database.get(all[7], "status"), "running", "a lease of 0 is never over");
+    assert_eq!(database.get(all[5], "status"), "running", "a lease that ends now has not expired");
+    assert_eq!(database.get(all[7], "status"), "running", "a lease of 0 never expires");
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn p06_heartbeat_never_waits_for_a_reaper() {
         let mut dead = Vec::new();
         let mut live = Vec::new();
         for worker in &workers {
-            dead.push(database.insert(&stale(1).fence(if dead.len() % 3 == 0 {
+            dead.push(database.insert(&stale(1).write_fence(if dead.len() % 3 == 0 {
                 "non_idempotent_write"
             } else {
                 ""
@@ -277,7 +277,7 @@ fn p06_heartbeat_never_waits_for_a_reaper() {
                 assert_eq!(
                     php.complete(queued, "worker:php", NOW).unwrap().affected,
                     1,
-                    "a settlement, statement {nth}"
+                    "a completion, statement {nth}"
                 );
                 rule.release();
                 assert_eq!(handled(&reaping.join().unwrap()), dead.len());
@@ -294,10 +294,10 @@ fn p06_heartbeat_never_waits_for_a_reaper() {
 #[test]
 fn p06_at_most_six_statements_per_chunk() {
     let mut database = Database::new();
-    // Everything that can become of a run, in every chunk.
+    // Every decision, in every chunk.
     let runs: Vec<Run> = (0..1_500_i64)
         .map(|number| match number % 4 {
-            0 => stale(number).fence("non_idempotent_write"),
+            0 => stale(number).write_fence("non_idempotent_write"),
             1 => stale(number).requeued(3),
             2 => stale(number).without_request(),
             _ => stale(number),
@@ -306,7 +306,7 @@ fn p06_at_most_six_statements_per_chunk() {
     database.insert_all(&runs);
     let proxy = Proxy::start(database.endpoint());
     let mut harness = Harness::through(&proxy, &database);
-    // Connecting and learning about the table is done once.
+    // The first call connects and reads the schema of the table.
     assert_eq!(handled(&harness.reap_all(1)), 1);
     let before = proxy.count();
     proxy.clear_log();
@@ -456,7 +456,7 @@ fn p08_listing_examines_at_most_ten_times_the_limit() {
     assert_eq!(
         (handled(&report), report.skipped.len(), report.has_more),
         (0, 20, true),
-        "twenty looked at, all of them locked"
+        "twenty examined, all of them locked"
     );
     let report = harness.reap_all(5);
     assert_eq!((handled(&report), report.skipped.len(), report.has_more), (0, 50, true));
@@ -474,7 +474,7 @@ fn p08_renewed_and_contended_runs_are_distinguished() {
     let mut php_worker = LegacyPhpWorker::of(&database);
     let mut locker = LegacyPhpWorker::of(&database);
     locker.lock_row(all[3]);
-    // Between the listing and the lock, a worker renews one, settles another.
+    // Between the listing and the lock, a worker renews one run and completes another.
     let listed = proxy.rule(When::statement("ORDER BY lease_expires"), Fault::HoldReply);
     let report = std::thread::scope(|scope| {
         let reaping = scope.spawn(|| harness.reap_all(10));
@@ -664,7 +664,7 @@ fn p09_server_without_skip_locked() {
             (vec![all[5]], vec!["contended"]),
             "{version}"
         );
-        assert_eq!(refused.hits(), 0, "{version}: not tried, since the version tells");
+        assert_eq!(refused.hits(), 0, "{version}: not tried, because of the version");
         php_worker.unlock();
         assert_eq!(uids(&harness.reap_all(20).requeued), [all[5]]);
     }
@@ -717,7 +717,7 @@ fn p12_dry_run_reports_and_writes_nothing() {
     let mut database = Database::with(&Shape::default().queued_at());
     let all = database.insert_all(&[
         stale(1),
-        stale(2).fence("non_idempotent_write").requeued(1),
+        stale(2).write_fence("non_idempotent_write").requeued(1),
         stale(3).requeued(3),
         stale(4).without_request(),
         stale(5).requeued(2),
@@ -735,7 +735,7 @@ fn p12_dry_run_reports_and_writes_nothing() {
     assert_eq!(
         (&dry.requeued, &dry.dead_lettered),
         (&real.requeued, &real.dead_lettered),
-        "the dry run tells what the real one does"
+        "the dry run reports what the real one does"
     );
     assert_eq!(uids(&real.requeued), [all[0], all[4]]);
     assert_eq!(

@@ -58,8 +58,9 @@ fn decision_after_a_failure_with_every_column() {
                 let fates = if retryable && allowed { ALLOWED } else { FORBIDDEN };
                 for (payload, fates) in PAYLOADS.into_iter().zip(fates) {
                     for ((count, more, delay_ms), fate) in COUNTS.into_iter().zip(fates) {
-                        let mut run =
-                            Run::running(OWNER, LEASE).fence(effect).requeued(u64::from(count));
+                        let mut run = Run::running(OWNER, LEASE)
+                            .write_fence(effect)
+                            .requeued(u64::from(count));
                         run = match payload {
                             Some(payload) => run.request(payload),
                             None => run.without_request(),

@@ -7,7 +7,7 @@ use crate::support::proxy::{INFOS, Info, MODES, Proxy};
 #[test]
 fn renewal_writes_lease_and_tstamp_only() {
     let mut database = Database::new();
-    let uid = database.insert(&Run::running(OWNER, NOW - 5).fence("non_idempotent_write"));
+    let uid = database.insert(&Run::running(OWNER, NOW - 5).write_fence("non_idempotent_write"));
     let before = database.row(uid);
     assert!(
         Harness::on(&database).renew_lease(uid, OWNER, LEASE).unwrap(),
@@ -26,7 +26,8 @@ fn p01_unchanged_renewal_is_a_renewal() {
         for info in INFOS {
             proxy.found_rows(mode);
             proxy.info(info.clone());
-            let uid = database.insert(&Run::running(OWNER, LEASE).tstamp(NOW).fence("read_only"));
+            let uid =
+                database.insert(&Run::running(OWNER, LEASE).tstamp(NOW).write_fence("read_only"));
             let gone = database.insert(&Run::running("worker:other", LEASE).tstamp(NOW));
             let mut harness = Harness::through(&proxy, &database);
             assert!(harness.renew_lease(uid, OWNER, LEASE).unwrap(), "{mode:?} {info:?}");

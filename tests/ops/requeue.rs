@@ -8,8 +8,8 @@ fn requeue_releases_the_run_and_keeps_the_payload() {
     for queued_at in [false, true] {
         let shape = if queued_at { Shape::default().queued_at() } else { Shape::default() };
         let mut database = Database::with(&shape);
-        // Neither budget nor fence is asked.
-        let run = Run::running(OWNER, LEASE).requeued(7).fence("non_idempotent_write");
+        // Neither the retry budget nor the write fence is checked.
+        let run = Run::running(OWNER, LEASE).requeued(7).write_fence("non_idempotent_write");
         let uid = database.insert(&run);
         let stale = database.insert(
             &run.clone().owner("worker:dead").set("lease_expires", NOW - 1).without_request(),

@@ -285,7 +285,7 @@ fn p21_unreachable_server_error_names_the_address() {
     );
     assert!(error.message.contains(&nowhere.port.to_string()), "{error}");
     for (user, database_name) in
-        [("nobody", database.name()), (nowhere.user.as_str(), "no_such_database")]
+        [("no_such_user", database.name()), (nowhere.user.as_str(), "no_such_database")]
     {
         let endpoint = Endpoint {
             user: user.to_owned(),

@@ -20,6 +20,15 @@ fn key(proxy: &Proxy, database: &Database) -> Key {
     }
 }
 
+/// A run that is held, and a proxy before its database.
+fn held_run() -> (i64, Database, Proxy, Key) {
+    let mut database = Database::new();
+    let uid = database.insert(&Run::running(OWNER, LEASE));
+    let proxy = Proxy::start(database.endpoint());
+    let key = key(&proxy, &database);
+    (uid, database, proxy, key)
+}
+
 fn renew(key: &Key, uid: i64) -> Result<bool> {
     let options = Options::default();
     let context = Context { options: &options, time: NOW };
@@ -63,14 +72,11 @@ fn p20_no_connection_before_the_first_call() {
 
 #[test]
 fn panic_in_an_operation_costs_the_connection() {
-    let mut database = Database::new();
-    let uid = database.insert(&Run::running(OWNER, LEASE));
-    let proxy = Proxy::start(database.endpoint());
-    let key = key(&proxy, &database);
+    let (uid, _database, proxy, key) = held_run();
     assert!(renew(&key, uid).unwrap());
     error_of(
         Kind::Connection,
-        sessions::call(&key, async |_| -> Result<bool> { panic!("the driver trips") }),
+        sessions::call(&key, async |_| -> Result<bool> { panic!("a panic of the driver") }),
     );
     assert!(renew(&key, uid).unwrap(), "the next call works");
     assert_eq!(proxy.connections(), 2);
@@ -79,10 +85,7 @@ fn panic_in_an_operation_costs_the_connection() {
 
 #[test]
 fn each_thread_has_a_connection_and_leaves_none_behind() {
-    let mut database = Database::new();
-    let uid = database.insert(&Run::running(OWNER, LEASE));
-    let proxy = Proxy::start(database.endpoint());
-    let key = key(&proxy, &database);
+    let (uid, _database, proxy, key) = held_run();
     assert!(renew(&key, uid).unwrap());
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -101,10 +104,7 @@ fn each_thread_has_a_connection_and_leaves_none_behind() {
 
 #[test]
 fn a_request_that_ends_closes_the_connections_of_its_thread() {
-    let mut database = Database::new();
-    let uid = database.insert(&Run::running(OWNER, LEASE));
-    let proxy = Proxy::start(database.endpoint());
-    let key = key(&proxy, &database);
+    let (uid, _database, proxy, key) = held_run();
     assert!(renew(&key, uid).unwrap());
     std::thread::scope(|scope| {
         scope

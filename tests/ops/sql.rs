@@ -371,12 +371,13 @@ fn hand_back() {
     let call = |wake_up: Option<WakeUp>| {
         move |harness: &mut Harness| ignore(harness.hand_back(1, OWNER, wake_up.as_ref()).unwrap())
     };
-    let (plain, waking) = (call(None), call(Some(wake_up())));
+    let (plain, with_wake_up) = (call(None), call(Some(wake_up())));
     check(
         "hand_back",
         &[
             scenario("plain", vec![held()], &plain),
-            scenario("with queued_at and a wake-up", vec![held().requeued(1)], &waking).queued_at(),
+            scenario("with queued_at and a wake-up", vec![held().requeued(1)], &with_wake_up)
+                .queued_at(),
             scenario("commit lost", vec![held()], &plain).event(Event::ReplyLost("COMMIT")),
             scenario("commit never sent", vec![held()], &plain).event(Event::RequestLost("COMMIT")),
             scenario("the guard does not match", vec![Run::queued()], &plain),
@@ -466,15 +467,15 @@ fn recover_failure() {
         }
     };
     let requeue = call(FailureClass::RateLimit, None);
-    let waking = call(FailureClass::RateLimit, Some(wake_up()));
+    let with_wake_up = call(FailureClass::RateLimit, Some(wake_up()));
     let dead_letter = call(FailureClass::Auth, None);
     check(
         "recover_failure",
         &[
             scenario("requeue", vec![held()], &requeue),
             scenario("requeue with queued_at", vec![held()], &requeue).queued_at(),
-            scenario("requeue with wake-up", vec![held()], &waking),
-            scenario("requeue with wake-up, commit lost", vec![held()], &waking)
+            scenario("requeue with wake-up", vec![held()], &with_wake_up),
+            scenario("requeue with wake-up, commit lost", vec![held()], &with_wake_up)
                 .event(Event::ReplyLost("COMMIT")),
             scenario("requeue, commit never sent", vec![held()], &requeue)
                 .event(Event::RequestLost("COMMIT")),
@@ -496,11 +497,11 @@ fn reap() {
         stale(),
         stale().without_request(),
         stale().requeued(3),
-        stale().fence("non_idempotent_write"),
+        stale().write_fence("non_idempotent_write"),
         stale(),
     ];
     let all = call(request(50));
-    let waking = call(ReapRequest { wake_up: Some(wake_up()), ..request(50) });
+    let with_wake_up = call(ReapRequest { wake_up: Some(wake_up()), ..request(50) });
     let dry = call(ReapRequest { dry_run: true, ..request(50) });
     let some = call(ReapRequest { only: Some(vec![1, 2, 5]), except: vec![5], ..request(50) });
     let one = call(request(1));
@@ -508,13 +509,13 @@ fn reap() {
         "reap",
         &[
             scenario("all", runs.clone(), &all),
-            scenario("all with queued_at and wake-ups", runs.clone(), &waking).queued_at(),
+            scenario("all with queued_at and wake-ups", runs.clone(), &with_wake_up).queued_at(),
             scenario("one of several", runs.clone(), &one),
             scenario("dry run", runs.clone(), &dry),
             scenario("only and except", runs.clone(), &some),
             scenario("retries exhausted alone", vec![stale().requeued(3)], &all),
             scenario("one run locked", vec![stale(), stale()], &all).event(Event::Locked(1)),
-            scenario("commit lost, with wake-ups", runs.clone(), &waking)
+            scenario("commit lost, with wake-ups", runs.clone(), &with_wake_up)
                 .event(Event::ReplyLost("COMMIT")),
             scenario("commit never sent", runs.clone(), &all).event(Event::RequestLost("COMMIT")),
             scenario("write lost", runs, &all).event(Event::ReplyLost("UPDATE `")),
@@ -542,17 +543,17 @@ fn stranded_runs() {
             );
         }
     };
-    let (plain, waking) = (call(None), call(Some(wake_up())));
+    let (plain, with_wake_up) = (call(None), call(Some(wake_up())));
     let runs = vec![Run::queued(), Run::queued().requeued(2)];
     check(
         "stranded_runs",
         &[
             scenario("plain", runs.clone(), &plain),
-            scenario("with queued_at, jitter and wake-ups", runs.clone(), &waking)
+            scenario("with queued_at, jitter and wake-ups", runs.clone(), &with_wake_up)
                 .queued_at()
                 .jitter(0.25),
             scenario("one run locked", runs.clone(), &plain).event(Event::Locked(1)),
-            scenario("commit lost, with wake-ups", runs.clone(), &waking)
+            scenario("commit lost, with wake-ups", runs.clone(), &with_wake_up)
                 .event(Event::ReplyLost("COMMIT")),
             scenario("commit never sent", runs, &plain).event(Event::RequestLost("COMMIT")),
         ],

@@ -140,7 +140,7 @@ fn p13_sweep_compares_and_marks_with_one_clock() {
 #[test]
 fn p07_concurrent_sweeps_share_the_stranded_runs() {
     let mut database = Database::new();
-    for wake in [false, true, false, true] {
+    for with_wake_up in [false, true, false, true] {
         let runs: Vec<i64> = (0..90)
             .map(|number| database.insert(&Run::queued().crdate(number).tstamp(NOW - 900)))
             .collect();
@@ -150,18 +150,18 @@ fn p07_concurrent_sweeps_share_the_stranded_runs() {
                 let (barrier, mut harness) = (Arc::clone(&barrier), Harness::on(&database));
                 thread::spawn(move || {
                     barrier.wait();
-                    sweep(&mut harness, 60, 90, wake.then(template)).unwrap()
+                    sweep(&mut harness, 60, 90, with_wake_up.then(template)).unwrap()
                 })
             })
             .collect();
-        let mut told: Vec<i64> = Vec::new();
+        let mut reported: Vec<i64> = Vec::new();
         for swept in sweeps.into_iter().map(|sweep| sweep.join().unwrap()) {
-            assert!(swept.iter().all(|run| run.woken_up == wake));
-            told.extend(swept_uids(&swept));
+            assert!(swept.iter().all(|run| run.woken_up == with_wake_up));
+            reported.extend(swept_uids(&swept));
         }
-        told.sort_unstable();
-        assert_eq!(told, runs, "each run once");
-        assert_eq!(messages(&mut database).len(), if wake { 90 } else { 0 });
+        reported.sort_unstable();
+        assert_eq!(reported, runs, "each run once");
+        assert_eq!(messages(&mut database).len(), if with_wake_up { 90 } else { 0 });
         database.client().run(&format!("DELETE FROM {RUNS}"));
         database.client().run(&format!("DELETE FROM {MESSAGES}"));
     }
@@ -258,7 +258,7 @@ fn p14_runs_claimed_before_an_error_are_reported() {
     assert_eq!(
         swept_uids(&swept),
         uids[..300],
-        "the first chunk, whose waking the caller has to do"
+        "the first chunk, of which the caller has to notify workers"
     );
     proxy.rule(When::statement("UPDATE `"), Fault::Refuse(1142));
     error_of(Kind::Query, sweep(&mut Harness::through(&proxy, &database), 60, 1_000, None));
@@ -294,11 +294,11 @@ fn missing_counter_column_is_named() {
     let mut database = Database::with(&Shape::default().without("requeue_count"));
     database.insert(&Run::queued().unset("requeue_count"));
     let mut harness = Harness::on(&database);
-    let told = error_of(Kind::Configuration, sweep(&mut harness, 60, 5, None));
-    assert!(told.message.contains("requeue_count"), "{told:?}");
-    let told = error_of(
+    let reported = error_of(Kind::Configuration, sweep(&mut harness, 60, 5, None));
+    assert!(reported.message.contains("requeue_count"), "{reported:?}");
+    let reported = error_of(
         Kind::Configuration,
         harness.run(async |session, context| due_runs::due_runs(session, context, 5, None).await),
     );
-    assert!(told.message.contains("requeue_count"), "{told:?}");
+    assert!(reported.message.contains("requeue_count"), "{reported:?}");
 }

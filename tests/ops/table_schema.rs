@@ -190,7 +190,7 @@ fn p30_column_that_returns_is_seen_by_the_next_call() {
         let mut harness = Harness::on(&database);
         let held = database.insert(&Run::running(owner, LEASE));
         let options = Options::default();
-        let beat = |harness: &mut Harness| {
+        let heartbeat = |harness: &mut Harness| {
             let holder = Holder { run_uid: held as u64, owner };
             harness.run(async |session, _| {
                 heartbeat::send_heartbeat(session, &options, holder, 900, End::NeverEarlier, || {
@@ -201,13 +201,13 @@ fn p30_column_that_returns_is_seen_by_the_next_call() {
         };
         for round in 0..2 {
             assert_eq!(
-                beat(&mut harness).unwrap(),
+                heartbeat(&mut harness).unwrap(),
                 HeartbeatResult::Renewed,
                 "{owner}, round {round}"
             );
             assert!(harness.mark_pending_effect(held, owner, "read_only", LEASE).unwrap());
             database.client().run("ALTER TABLE tx_nrllm_agentrun RENAME COLUMN claimed_by TO away");
-            let error = beat(&mut harness).unwrap_err();
+            let error = heartbeat(&mut harness).unwrap_err();
             assert!(
                 error.kind == Kind::Configuration && error.message.contains("claimed_by"),
                 "{error}"

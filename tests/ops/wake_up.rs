@@ -22,7 +22,8 @@ use crate::support::legacy_php_worker::LegacyPhpWorker;
 use crate::support::proxy::{Fault, Kind as Command, Proxy, Welcome, When};
 use crate::support::server::Server;
 use crate::support::wake_up::{
-    BODY, Message, PLACEHOLDER, commit, messages, recover_waking, sweep, table, template, waking,
+    BODY, Message, PLACEHOLDER, commit, messages, reap_with_wake_up, recover_with_wake_up, sweep,
+    table, template,
 };
 
 fn stale(crdate: i64) -> Run {
@@ -38,13 +39,13 @@ fn p13_reap_writes_one_message_per_requeue() {
         let requeued: Vec<i64> = (0..20).map(|number| database.insert(&stale(number))).collect();
         let ended = [
             database.insert(&stale(1).requeued(3)),
-            database.insert(&stale(1).fence("non_idempotent_write")),
+            database.insert(&stale(1).write_fence("non_idempotent_write")),
             database.insert(&stale(1).without_request()),
         ];
         let live = database.insert(&Run::running(OWNER, LEASE));
         let queued = database.insert(&Run::queued());
         let mut harness = Harness::on(&database);
-        let report = harness.reap(&waking(50)).unwrap();
+        let report = harness.reap(&reap_with_wake_up(50)).unwrap();
         assert_eq!(uids(&report.requeued), requeued, "{collation}");
         assert!(report.requeued.iter().all(|entry| entry.woken_up && !entry.confirmed));
         assert_eq!(uids(&report.dead_lettered), ended);
@@ -62,12 +63,16 @@ fn p13_reap_writes_one_message_per_requeue() {
         // A dry run and a tick without anything to do write none.
         database.insert(&stale(1));
         assert_eq!(
-            harness.reap(&ReapRequest { dry_run: true, ..waking(50) }).unwrap().requeued.len(),
+            harness
+                .reap(&ReapRequest { dry_run: true, ..reap_with_wake_up(50) })
+                .unwrap()
+                .requeued
+                .len(),
             1
         );
         assert_eq!(messages(&mut database).len(), 20);
-        assert_eq!(harness.reap(&waking(50)).unwrap().requeued.len(), 1);
-        assert_eq!(harness.reap(&waking(50)).unwrap().requeued.len(), 0);
+        assert_eq!(harness.reap(&reap_with_wake_up(50)).unwrap().requeued.len(), 1);
+        assert_eq!(harness.reap(&reap_with_wake_up(50)).unwrap().requeued.len(), 0);
         assert_eq!(messages(&mut database).len(), 21);
     }
 }
@@ -87,7 +92,7 @@ fn p13_recovery_message_is_available_when_the_run_is_due() {
         let mut options = Options::default();
         options.backoff.base_ms = base_ms;
         let mut harness = Harness::with(&database, options);
-        let recovery = recover_waking(&mut harness, uid, Some(&template())).unwrap();
+        let recovery = recover_with_wake_up(&mut harness, uid, Some(&template())).unwrap();
         let requeue_count = u32::try_from(count + 1).unwrap();
         assert_eq!(
             recovery,
@@ -119,7 +124,7 @@ fn p13_dead_letter_and_lost_lease_write_no_message() {
     let mut database = Database::new();
     let mut harness = Harness::on(&database);
     let spent = database.insert(&Run::running(OWNER, LEASE).requeued(3));
-    let recovery = recover_waking(&mut harness, spent, Some(&template())).unwrap();
+    let recovery = recover_with_wake_up(&mut harness, spent, Some(&template())).unwrap();
     assert_eq!(
         recovery,
         Recovery::DeadLettered {
@@ -130,13 +135,13 @@ fn p13_dead_letter_and_lost_lease_write_no_message() {
     );
     let other = database.insert(&Run::running("worker:other:1", LEASE));
     assert_eq!(
-        recover_waking(&mut harness, other, Some(&template())).unwrap(),
+        recover_with_wake_up(&mut harness, other, Some(&template())).unwrap(),
         Recovery::LeaseLost
     );
     assert_eq!(messages(&mut database), []);
-    // Without a template nothing is written either, and that is told.
+    // Without a template no message is written either, and that is reported.
     let mine = database.insert(&Run::running(OWNER, LEASE));
-    let recovery = recover_waking(&mut harness, mine, None).unwrap();
+    let recovery = recover_with_wake_up(&mut harness, mine, None).unwrap();
     assert_eq!(
         recovery,
         Recovery::Requeued {
@@ -164,9 +169,9 @@ fn refusals(
     let before: Vec<_> = runs.iter().map(|&uid| database.row(uid)).collect();
     let mut harness = Harness::of(settings(database.endpoint(), dbname), options.clone());
     let reap = harness.reap(&ReapRequest { wake_up: Some(wake_up.clone()), ..request(5) });
-    let recovered = recover_waking(&mut harness, runs[1], Some(wake_up));
+    let recovered = recover_with_wake_up(&mut harness, runs[1], Some(wake_up));
     let swept = sweep(&mut harness, 60, 5, Some(wake_up.clone()));
-    let told = vec![
+    let reported = vec![
         error_of(Kind::Configuration, reap).message,
         error_of(Kind::Configuration, recovered).message,
         error_of(Kind::Configuration, swept).message,
@@ -174,7 +179,7 @@ fn refusals(
     let after: Vec<_> = runs.iter().map(|&uid| database.row(uid)).collect();
     assert_eq!(after, before, "nothing was written");
     database.client().run(&format!("DELETE FROM {RUNS}"));
-    told
+    reported
 }
 
 #[test]
@@ -226,7 +231,7 @@ fn p13_setup_without_one_transaction_is_refused() {
     for message in refusals(&mut database, &qualified, "", &template()) {
         assert!(message.contains("names no database"), "{message}");
     }
-    // The runs themselves know no transactions.
+    // The run table itself has no transactions.
     let unsafe_runs = Options { table: table("unsafe_runs"), ..Options::default() };
     for message in refusals(&mut database, &unsafe_runs, &here, &template()) {
         assert!(message.contains("`unsafe_runs` is MyISAM"), "{message}");
@@ -252,16 +257,16 @@ fn p13_renamed_message_table_is_looked_up_again() {
     let mut database = Database::new();
     let mut harness = Harness::on(&database);
     database.insert(&stale(1));
-    assert_eq!(harness.reap(&waking(5)).unwrap().requeued.len(), 1);
+    assert_eq!(harness.reap(&reap_with_wake_up(5)).unwrap().requeued.len(), 1);
     let uid = database.insert(&stale(1));
     let before = database.row(uid);
     database.client().run(&format!("RENAME TABLE {MESSAGES} TO away"));
-    error_of(Kind::Configuration, harness.reap(&waking(5)));
-    let told = error_of(Kind::Configuration, harness.reap(&waking(5)));
-    assert!(told.message.contains("wakeUp['table']"), "{told:?}");
+    error_of(Kind::Configuration, harness.reap(&reap_with_wake_up(5)));
+    let reported = error_of(Kind::Configuration, harness.reap(&reap_with_wake_up(5)));
+    assert!(reported.message.contains("wakeUp['table']"), "{reported:?}");
     assert_eq!(database.row(uid), before);
     database.client().run(&format!("RENAME TABLE away TO {MESSAGES}"));
-    assert_eq!(uids(&harness.reap(&waking(5)).unwrap().requeued), [uid]);
+    assert_eq!(uids(&harness.reap(&reap_with_wake_up(5)).unwrap().requeued), [uid]);
     assert_eq!(messages(&mut database).len(), 2);
 }
 
@@ -281,7 +286,7 @@ fn p13_run_with_an_unfit_uuid_stops_no_other() {
     let good = database.insert(&stale(3));
     let before: Vec<_> = left.iter().map(|&uid| database.row(uid)).collect();
     for dry_run in [true, false] {
-        let report = harness.reap(&ReapRequest { dry_run, ..waking(2) }).unwrap();
+        let report = harness.reap(&ReapRequest { dry_run, ..reap_with_wake_up(2) }).unwrap();
         assert_eq!(
             (uids(&report.skipped), reasons(&report.skipped)),
             (left.clone(), vec!["unwakeable"; 5]),
@@ -295,19 +300,21 @@ fn p13_run_with_an_unfit_uuid_stops_no_other() {
     }
     assert_eq!(left.iter().map(|&uid| database.row(uid)).collect::<Vec<_>>(), before);
     assert_eq!(messages(&mut database).len(), 1);
-    // Without a message there is nothing to break.
+    // Without a message every uuid fits.
     assert_eq!(uids(&harness.reap(&request(10)).unwrap().requeued), left);
 
     let mine = database.insert(&Run::running(OWNER, LEASE).uuid("short too"));
     let before = database.row(mine);
-    let told = error_of(Kind::Configuration, recover_waking(&mut harness, mine, Some(&template())));
+    let reported =
+        error_of(Kind::Configuration, recover_with_wake_up(&mut harness, mine, Some(&template())));
     assert!(
-        told.message.contains("'short too'") && told.message.contains("nothing was written"),
-        "{told:?}"
+        reported.message.contains("'short too'")
+            && reported.message.contains("nothing was written"),
+        "{reported:?}"
     );
     assert_eq!(database.row(mine), before);
     assert!(matches!(
-        recover_waking(&mut harness, mine, None).unwrap(),
+        recover_with_wake_up(&mut harness, mine, None).unwrap(),
         Recovery::Requeued { woken_up: false, .. }
     ));
 
@@ -332,9 +339,13 @@ fn p23_message_uses_the_database_clock_in_any_time_zone() {
     let (failed, stale) =
         (database.insert(&Run::running(OWNER, LEASE)), database.insert(&stale(1)));
     let began = database.client().number("SELECT UNIX_TIMESTAMP()");
-    recover_waking(&mut harness, failed, Some(&template())).unwrap();
+    recover_with_wake_up(&mut harness, failed, Some(&template())).unwrap();
     harness
-        .reap(&ReapRequest { now: Some(NOW), only: Some(vec![stale as u64]), ..waking(5) })
+        .reap(&ReapRequest {
+            now: Some(NOW),
+            only: Some(vec![stale as u64]),
+            ..reap_with_wake_up(5)
+        })
         .unwrap();
     let ended = database.client().number("SELECT UNIX_TIMESTAMP()");
     let requeued: i64 = database.get(failed, "tstamp").parse().unwrap();
@@ -344,7 +355,7 @@ fn p23_message_uses_the_database_clock_in_any_time_zone() {
     assert!((began..=ended).contains(&found[1].available), "{found:?}");
     // And by the caller's where that is asked for, whatever the server's zone.
     let uid = database.insert(&Run::running(OWNER, LEASE));
-    recover_waking(&mut Harness::on(&database), uid, Some(&template())).unwrap();
+    recover_with_wake_up(&mut Harness::on(&database), uid, Some(&template())).unwrap();
     assert_eq!(messages(&mut database)[2].available, NOW + 30);
 }
 
@@ -360,7 +371,7 @@ fn p09_deadlock_at_the_message_repeats_the_chunk() {
             When::statement(&format!("INSERT INTO `{MESSAGES}`")).times(2),
             Fault::Refuse(code),
         );
-        let report = harness.reap(&waking(50)).unwrap();
+        let report = harness.reap(&reap_with_wake_up(50)).unwrap();
         assert_eq!((rule.hits(), uids(&report.requeued)), (2, runs));
         assert!(report.requeued.iter().all(|entry| entry.woken_up && entry.requeue_count == 1));
         assert_eq!(messages(&mut database).len(), before + 5);
@@ -370,7 +381,7 @@ fn p09_deadlock_at_the_message_repeats_the_chunk() {
             When::statement(&format!("INSERT INTO `{MESSAGES}`")).times(2),
             Fault::Refuse(code),
         );
-        let recovery = recover_waking(&mut harness, uid, Some(&template())).unwrap();
+        let recovery = recover_with_wake_up(&mut harness, uid, Some(&template())).unwrap();
         assert_eq!(
             recovery,
             Recovery::Requeued {
@@ -384,8 +395,8 @@ fn p09_deadlock_at_the_message_repeats_the_chunk() {
     }
 }
 
-/// The COMMIT of a reaper's chunk, if `refused` says so of the runs that it locked. How many those
-/// were goes into `sizes`, for every try.
+/// The COMMIT of a reaper's chunk, if `refused` holds for the runs that it locked. Their number is
+/// appended to `sizes` at every attempt.
 fn commit_of(
     refused: impl Fn(&[i64]) -> bool + Send + 'static,
     sizes: &Arc<Mutex<Vec<usize>>>,
@@ -413,7 +424,7 @@ fn ten_stale_runs(database: &mut Database) -> Vec<i64> {
             let run = stale(number);
             database.insert(&match number {
                 2 => run.requeued(3),
-                9 => run.fence("non_idempotent_write"),
+                9 => run.write_fence("non_idempotent_write"),
                 _ => run,
             })
         })
@@ -429,7 +440,7 @@ fn p09_chunk_refused_at_commit_is_halved_to_single_runs() {
     let sizes = Arc::default();
     let refusals =
         proxy.rule(commit_of(|locked| locked.len() > 1, &sizes).always(), Fault::Refuse(1213));
-    let report = Harness::through(&proxy, &database).reap(&waking(50)).unwrap();
+    let report = Harness::through(&proxy, &database).reap(&reap_with_wake_up(50)).unwrap();
 
     let mut requeued = runs.clone();
     requeued.retain(|uid| ![runs[2], runs[9]].contains(uid));
@@ -445,19 +456,22 @@ fn p09_chunk_refused_at_commit_is_halved_to_single_runs() {
     );
     assert_eq!(reasons(&report.dead_lettered), ["retries_exhausted", "not_retryable"]);
     assert!(!report.has_more);
-    // Five tries of each chunk of more than one run, first half first; of each run alone one.
+    // Five attempts of each chunk of more than one run, first half first; of each run alone one.
     let halves = [10, 5, 2, 1, 1, 3, 1, 2, 1, 1, 5, 2, 1, 1, 3, 1, 2, 1, 1];
     let expected: Vec<usize> =
         halves.into_iter().flat_map(|size| vec![size; if size == 1 { 1 } else { 5 }]).collect();
     assert_eq!((sizes.lock().unwrap().clone(), refusals.hits()), (expected, 45));
-    // Nothing lost, nothing doubled.
-    let told = "SELECT GROUP_CONCAT(CONCAT_WS(' ', status, requeue_count, claimed_by = '', lease_expires) ORDER BY uid) FROM tx_nrllm_agentrun";
-    let [again, ended, fenced] = ["queued 1 1 0", "failed 3 1 0", "failed 0 1 0"];
-    let rows = [again, again, ended, again, again, again, again, again, again, fenced].join(",");
-    assert_eq!(database.client().text(told), rows);
-    let woken: Vec<String> =
+    // Every run and message once.
+    let reported = "SELECT GROUP_CONCAT(CONCAT_WS(' ', status, requeue_count, claimed_by = '', lease_expires) ORDER BY uid) FROM tx_nrllm_agentrun";
+    let [again, ended, forbidden] = ["queued 1 1 0", "failed 3 1 0", "failed 0 1 0"];
+    let rows = [again, again, ended, again, again, again, again, again, again, forbidden].join(",");
+    assert_eq!(database.client().text(reported), rows);
+    let notified: Vec<String> =
         messages(&mut database).into_iter().map(|message| message.uuid).collect();
-    assert_eq!(woken, report.requeued.iter().map(|entry| entry.uuid.clone()).collect::<Vec<_>>());
+    assert_eq!(
+        notified,
+        report.requeued.iter().map(|entry| entry.uuid.clone()).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -469,20 +483,23 @@ fn p09_run_refused_at_every_commit_stops_no_other() {
     let (bad, sizes) = (runs[4], Arc::default());
     let refusals = proxy
         .rule(commit_of(move |locked| locked.contains(&bad), &sizes).always(), Fault::Refuse(1213));
-    let report = Harness::through(&proxy, &database).reap(&waking(50)).unwrap();
+    let report = Harness::through(&proxy, &database).reap(&reap_with_wake_up(50)).unwrap();
     assert_eq!((uids(&report.skipped), reasons(&report.skipped)), (vec![bad], vec!["contended"]));
     assert_eq!((report.requeued.len(), report.dead_lettered.len()), (7, 2));
     assert_eq!(database.row(bad), before);
     assert_eq!(database.client().number("SELECT SUM(requeue_count) FROM tx_nrllm_agentrun"), 7 + 3);
-    let woken: Vec<String> =
+    let notified: Vec<String> =
         messages(&mut database).into_iter().map(|message| message.uuid).collect();
-    assert_eq!(woken, report.requeued.iter().map(|entry| entry.uuid.clone()).collect::<Vec<_>>());
+    assert_eq!(
+        notified,
+        report.requeued.iter().map(|entry| entry.uuid.clone()).collect::<Vec<_>>()
+    );
     // 10, 5, 3, 2 and 1 runs, five times each.
     assert_eq!(refusals.hits(), 25);
 
     // The run itself is fine: without the refusals it is requeued as the others were.
     refusals.cancel();
-    let report = Harness::through(&proxy, &database).reap(&waking(50)).unwrap();
+    let report = Harness::through(&proxy, &database).reap(&reap_with_wake_up(50)).unwrap();
     assert_eq!((uids(&report.requeued), report.requeued[0].requeue_count), (vec![bad], 1));
 }
 
@@ -497,18 +514,18 @@ fn p09_locked_message_table_costs_one_wait() {
     let mut harness = Harness::limits(database.endpoint(), database.name(), 3_000, 1_500);
     for _ in 0..2 {
         let started = Instant::now();
-        let told = error_of(Kind::Connection, harness.reap(&waking(60)));
-        assert!(told.message.contains(MESSAGES) && told.code == 1205, "{told:?}");
+        let reported = error_of(Kind::Connection, harness.reap(&reap_with_wake_up(60)));
+        assert!(reported.message.contains(MESSAGES) && reported.code == 1205, "{reported:?}");
         assert!(
             started.elapsed().as_secs() < 10,
-            "it was waited for once, not once a run: {:?}",
+            "it was waited for once, not once per run: {:?}",
             started.elapsed()
         );
-        error_of(Kind::Connection, recover_waking(&mut harness, mine, Some(&template())));
+        error_of(Kind::Connection, recover_with_wake_up(&mut harness, mine, Some(&template())));
     }
     assert_eq!(database.all(), before);
     other.run("UNLOCK TABLES");
-    assert_eq!(uids(&harness.reap(&waking(60)).unwrap().requeued), runs);
+    assert_eq!(uids(&harness.reap(&reap_with_wake_up(60)).unwrap().requeued), runs);
     assert_eq!(messages(&mut database).len(), 60);
 }
 
@@ -519,17 +536,17 @@ fn p13_fewer_messages_than_runs_rolls_back() {
     let runs: Vec<i64> = (0..3).map(|_| database.insert(&stale(1))).collect();
     let before = database.all();
     let mut harness = Harness::through(&proxy, &database);
-    harness.reap(&ReapRequest { dry_run: true, ..waking(5) }).unwrap();
+    harness.reap(&ReapRequest { dry_run: true, ..reap_with_wake_up(5) }).unwrap();
     // An OK packet for two records in place of the one for three.
     let info = b"Records: 2  Duplicates: 0  Warnings: 0";
     let mut payload = vec![0x00, 2, 1, 3, 0, 0, 0, info.len() as u8];
     payload.extend_from_slice(info);
     proxy.rule(When::statement(&format!("INSERT INTO `{MESSAGES}`")), Fault::Payload(payload));
-    let told = error_of(Kind::Connection, harness.reap(&waking(5)));
-    assert!(told.message.contains("wrote 2"), "{told:?}");
+    let reported = error_of(Kind::Connection, harness.reap(&reap_with_wake_up(5)));
+    assert!(reported.message.contains("wrote 2"), "{reported:?}");
     assert_eq!(database.all(), before);
     assert_eq!(messages(&mut database), []);
-    assert_eq!(uids(&harness.reap(&waking(5)).unwrap().requeued), runs);
+    assert_eq!(uids(&harness.reap(&reap_with_wake_up(5)).unwrap().requeued), runs);
 }
 
 #[test]
@@ -547,7 +564,7 @@ fn p14_lost_commit_is_read_back_with_its_message() {
         let spent = database.insert(&stale(1).requeued(3));
         let mine = database.insert(&Run::running(OWNER, LEASE));
         let rule = proxy.rule(commit(), fault.clone());
-        let report = harness.reap(&waking(50)).unwrap();
+        let report = harness.reap(&reap_with_wake_up(50)).unwrap();
         assert_eq!(
             (rule.hits(), uids(&report.requeued), uids(&report.dead_lettered)),
             (1, runs, vec![spent]),
@@ -567,7 +584,7 @@ fn p14_lost_commit_is_read_back_with_its_message() {
         assert_eq!(messages(&mut database).len(), 5, "{fault:?}");
 
         proxy.rule(commit(), fault.clone());
-        let recovery = recover_waking(&mut harness, mine, Some(&template())).unwrap();
+        let recovery = recover_with_wake_up(&mut harness, mine, Some(&template())).unwrap();
         assert_eq!(
             recovery,
             Recovery::Requeued { requeue_count: 1, delay_ms: 30_000, woken_up: true, confirmed },
@@ -596,37 +613,39 @@ fn p14_refused_commit_is_an_error() {
     let (stale, mine) = (database.insert(&stale(1)), database.insert(&Run::running(OWNER, LEASE)));
     let before = database.all();
     proxy.rule(commit().times(2), Fault::Refuse(1030));
-    assert_eq!(error_of(Kind::Query, harness.reap(&waking(5))).code, 1030);
+    assert_eq!(error_of(Kind::Query, harness.reap(&reap_with_wake_up(5))).code, 1030);
     assert_eq!(
-        error_of(Kind::Query, recover_waking(&mut harness, mine, Some(&template()))).code,
+        error_of(Kind::Query, recover_with_wake_up(&mut harness, mine, Some(&template()))).code,
         1030
     );
     assert_eq!((database.all(), messages(&mut database)), (before, vec![]));
     // The session is left without a transaction of its own.
-    assert_eq!(uids(&harness.reap(&waking(5)).unwrap().requeued), [stale]);
+    assert_eq!(uids(&harness.reap(&reap_with_wake_up(5)).unwrap().requeued), [stale]);
     assert_eq!(messages(&mut database).len(), 1);
 }
 
-/// What another party does between a commit whose reply is lost and its reading back.
+/// A reap whose commit loses its reply, with an act of another party before the reading back.
+/// Returns whether it was confirmed, reported as notified, and whether its message is there.
 fn meanwhile(fault: Fault, act: impl FnOnce(&mut Database, &[i64])) -> (bool, bool, bool) {
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
     let runs = [database.insert(&stale(1)), database.insert(&Run::running(OWNER, NOW - 10))];
     let mut harness = Harness::through(&proxy, &database);
-    // The table's facts are known, so that the first statement of the new connection with a lock is
-    // the reading back.
-    harness.reap(&ReapRequest { dry_run: true, ..waking(5) }).unwrap();
+    // The schema of the table is cached, so that the first locking statement on the new connection
+    // is the reading back.
+    harness.reap(&ReapRequest { dry_run: true, ..reap_with_wake_up(5) }).unwrap();
     proxy.rule(commit(), fault);
     let held = proxy.rule(When::statement("termination_reason FROM"), Fault::HoldRequest);
     let worker = thread::spawn(move || {
-        let report =
-            harness.reap(&ReapRequest { only: Some(vec![runs[0] as u64]), ..waking(5) }).unwrap();
+        let report = harness
+            .reap(&ReapRequest { only: Some(vec![runs[0] as u64]), ..reap_with_wake_up(5) })
+            .unwrap();
         (report.requeued, harness)
     });
     held.wait();
     act(&mut database, &runs);
     held.release();
-    let (requeued, _subject) = worker.join().unwrap();
+    let (requeued, _harness) = worker.join().unwrap();
     assert_eq!(uids(&requeued), runs[..1]);
     let pending =
         messages(&mut database).iter().any(|message| message.uuid == database.get(runs[0], "uuid"));
@@ -638,7 +657,7 @@ fn p14_reported_wake_up_is_true() {
     let nothing = |_: &mut Database, _: &[i64]| {};
     assert_eq!(meanwhile(Fault::CutAfter, nothing), (true, true, true));
     assert_eq!(meanwhile(Fault::CutBefore, nothing), (false, true, true));
-    // A consumer took the message, and a worker the run: it was woken, and the message is gone.
+    // A consumer took the message, and a worker the run: it was notified, and the message is gone.
     let consumed = |database: &mut Database, runs: &[i64]| {
         database.client().run(&format!("DELETE FROM {MESSAGES}"));
         LegacyPhpWorker::of(database).claim(runs[0], "worker:b", LEASE, NOW).unwrap();
@@ -652,17 +671,17 @@ fn p14_reported_wake_up_is_true() {
     assert_eq!(meanwhile(Fault::CutBefore, requeued), (true, false, false));
 }
 
-/// What a reap of the runs A, B and C tells when its commit is lost before the server has it, and
-/// another reaper, which knows no outbox, handles `theirs` of them before the rows are read back.
+/// The report of a reap of three runs whose commit is lost before the server has it, while another
+/// reaper without an outbox handles `theirs` of them before the rows are read back.
 fn partly_handled(theirs: &[usize]) -> (Database, Vec<i64>, nrllm_runtime::ops::reap::Report) {
     let mut database = Database::new();
     let proxy = Proxy::start(database.endpoint());
     let runs: Vec<i64> = (0..3).map(|number| database.insert(&stale(number))).collect();
     let mut harness = Harness::through(&proxy, &database);
-    harness.reap(&ReapRequest { dry_run: true, ..waking(5) }).unwrap();
+    harness.reap(&ReapRequest { dry_run: true, ..reap_with_wake_up(5) }).unwrap();
     proxy.rule(commit(), Fault::CutBefore);
     let held = proxy.rule(When::statement("termination_reason FROM"), Fault::HoldRequest);
-    let reaping = thread::spawn(move || harness.reap(&waking(5)).unwrap());
+    let reaping = thread::spawn(move || harness.reap(&reap_with_wake_up(5)).unwrap());
     held.wait();
     for &index in theirs {
         LegacyPhpWorker::of(&database).requeue_stale(runs[index], NOW).unwrap();
@@ -746,9 +765,13 @@ fn p21_closed_idle_connection_is_reopened_with_wake_up() {
         assert!(harness.renew_lease(opened, OWNER, LEASE).unwrap());
         let runs = (round.prepare)(&mut database);
         proxy.cut_all();
-        let told = (round.call)(&mut harness, &runs)
+        let reported = (round.call)(&mut harness, &runs)
             .unwrap_or_else(|error| panic!("{}: {error}", round.name));
-        assert!(told.values().any(|&(done, woken)| done && woken), "{}: {told:?}", round.name);
+        assert!(
+            reported.values().any(|&(done, notified)| done && notified),
+            "{}: {reported:?}",
+            round.name
+        );
         assert_eq!(proxy.connections(), 2, "{number}: {}", round.name);
         proxy.cut_all();
         harness
@@ -766,13 +789,14 @@ fn p21_closed_idle_connection_is_reopened_with_wake_up() {
 struct Round {
     name: &'static str,
     prepare: fn(&mut Database) -> Vec<i64>,
-    call: fn(&mut Harness, &[i64]) -> Result<Told>,
+    call: fn(&mut Harness, &[i64]) -> Result<Reported>,
 }
 
-/// What was told of each run: was it requeued (or its waking claimed), and was its wake-up written?
-type Told = BTreeMap<u64, (bool, bool)>;
+/// The report for each run: whether it was requeued (or marked), and whether its wake-up was
+/// written.
+type Reported = BTreeMap<u64, (bool, bool)>;
 
-fn told(report: &nrllm_runtime::ops::reap::Report) -> Told {
+fn reported(report: &nrllm_runtime::ops::reap::Report) -> Reported {
     let requeued = report.requeued.iter().map(|entry| (entry.uid, (true, entry.woken_up)));
     requeued.chain(report.dead_lettered.iter().map(|entry| (entry.uid, (false, false)))).collect()
 }
@@ -789,13 +813,13 @@ fn rounds() -> [Round; 3] {
                     database.insert(&stale(4)),
                 ]
             },
-            call: |harness, _| Ok(told(&harness.reap(&waking(50))?)),
+            call: |harness, _| Ok(reported(&harness.reap(&reap_with_wake_up(50))?)),
         },
         Round {
             name: "recovery",
             prepare: |database| vec![database.insert(&Run::running(OWNER, NOW - 10))],
             call: |harness, runs| {
-                Ok(match recover_waking(harness, runs[0], Some(&template()))? {
+                Ok(match recover_with_wake_up(harness, runs[0], Some(&template()))? {
                     Recovery::Requeued { woken_up, .. } => {
                         BTreeMap::from([(runs[0] as u64, (true, woken_up))])
                     }
@@ -820,7 +844,7 @@ fn rounds() -> [Round; 3] {
     ]
 }
 
-/// Looks from outside, once the server has ended what a cut connection had begun: no run is queued
+/// Checks the tables after the server has ended what a cut connection had begun: no run is queued
 /// without a message, no message is there for a run that is not queued, no run is lost, and the
 /// runs of one operation were written together or not at all.
 fn check_invariants(database: &mut Database, round: &Round, runs: &[i64], why: &str) -> Vec<bool> {
@@ -899,8 +923,8 @@ fn p13_process_killed_at_any_statement_strands_no_run() {
         assert!(commands >= 8, "{} sends {commands} commands", round.name);
         for command in 1..=commands {
             for fault in [Fault::CutBefore, Fault::CutAfter, Fault::CutWithin(3)] {
-                // Once as a process that is killed: nothing comes after the cut. Once as a
-                // connection that is lost, with a new one to be had.
+                // Once as a process that is killed, with no further connection, and once as
+                // a connection that is lost, with a new one.
                 for killed in [true, false] {
                     let why = format!(
                         "{}, {fault:?} at command {command} of {commands}, killed: {killed}",
@@ -918,27 +942,30 @@ fn p13_process_killed_at_any_statement_strands_no_run() {
                     drop(proxy);
                     let written = check_invariants(&mut database, &round, &runs, &why);
                     match &outcome {
-                        // What was told is what stands there. (A run may be passed over that the
-                        // reaper's own dying transaction still held.)
-                        Ok(told) if told.is_empty() => {
-                            assert!(!killed && !written[0], "{why}: nothing told, {written:?}")
+                        // The report and the rows agree. (A run may be skipped that the reaper's
+                        // own lost transaction still locked.)
+                        Ok(reported) if reported.is_empty() => {
+                            assert!(!killed && !written[0], "{why}: nothing reported, {written:?}")
                         }
-                        Ok(told) => {
-                            assert!(written[0] && told.len() == runs.len(), "{why}: {told:?}");
+                        Ok(reported) => {
                             assert!(
-                                told.values().all(|&(requeued, woken_up)| requeued == woken_up),
-                                "{why}: {told:?}"
+                                written[0] && reported.len() == runs.len(),
+                                "{why}: {reported:?}"
+                            );
+                            assert!(
+                                reported.values().all(|&(requeued, woken_up)| requeued == woken_up),
+                                "{why}: {reported:?}"
                             );
                         }
                         Err(error) => {
                             assert!(matches!(error.kind, Kind::Connection), "{why}: {error:?}")
                         }
                     }
-                    // The next one finishes what was left.
+                    // The next call handles what is left.
                     let mut next = Harness::on(&database);
                     match round.name {
                         "sweep" => drop(sweep(&mut next, 60, 50, Some(template())).unwrap()),
-                        _ => drop(next.reap(&waking(50)).unwrap()),
+                        _ => drop(next.reap(&reap_with_wake_up(50)).unwrap()),
                     }
                     let written = check_invariants(&mut database, &round, &runs, &why);
                     assert!(written.iter().all(|&one| one), "{why}: left undone: {written:?}");
@@ -958,8 +985,8 @@ fn p14_second_fault_while_reading_back_strands_no_run() {
     let mut database = Database::new();
     for round in rounds() {
         for first in [Fault::CutAfter, Fault::CutBefore] {
-            // The commands of the second connection: its set-up, the reading back, and what is done
-            // again.
+            // The commands of the second connection: its set-up, the reading back, and the second
+            // attempt.
             for command in 1.. {
                 let why = format!(
                     "{}, {first:?} at the commit, then at command {command} of the next connection",
@@ -987,13 +1014,13 @@ fn p14_second_fault_while_reading_back_strands_no_run() {
                 {
                     assert!(error.kind == Kind::Connection, "{why}: {error:?}");
                 } else {
-                    let told = outcome.unwrap();
-                    assert!(written[0] != told.is_empty(), "{why}: {told:?}, {written:?}");
+                    let reported = outcome.unwrap();
+                    assert!(written[0] != reported.is_empty(), "{why}: {reported:?}, {written:?}");
                 }
                 database.client().run(&format!("DELETE FROM {RUNS}"));
                 database.client().run(&format!("DELETE FROM {MESSAGES}"));
                 if hits == 0 {
-                    assert!(command > 4, "{why}: there was nothing to break");
+                    assert!(command > 4, "{why}: no command was left to break");
                     break;
                 }
             }
@@ -1012,7 +1039,7 @@ fn p07_three_concurrent_reapers_share_sixty_runs() {
                 let (barrier, mut harness) = (Arc::clone(&barrier), Harness::on(&database));
                 thread::spawn(move || {
                     barrier.wait();
-                    harness.reap(&waking(limit)).unwrap()
+                    harness.reap(&reap_with_wake_up(limit)).unwrap()
                 })
             })
             .collect();
@@ -1030,12 +1057,12 @@ fn p07_three_concurrent_reapers_share_sixty_runs() {
         }
         requeued.sort_unstable();
         assert_eq!(requeued, runs, "limit {limit}: each run once");
-        let mut woken: Vec<String> =
+        let mut notified: Vec<String> =
             messages(&mut database).into_iter().map(|message| message.uuid).collect();
         let mut expected: Vec<String> = runs.iter().map(|&uid| database.get(uid, "uuid")).collect();
-        woken.sort();
+        notified.sort();
         expected.sort();
-        assert_eq!(woken, expected, "limit {limit}: one message each");
+        assert_eq!(notified, expected, "limit {limit}: one message each");
         database.client().run(&format!("DELETE FROM {RUNS}"));
         database.client().run(&format!("DELETE FROM {MESSAGES}"));
     }
@@ -1048,7 +1075,7 @@ fn p13_many_messages_need_few_statements() {
     database.insert_all(&runs);
     let proxy = Proxy::start(database.endpoint());
     let mut harness = Harness::through(&proxy, &database);
-    let report = harness.reap(&waking(1_100)).unwrap();
+    let report = harness.reap(&reap_with_wake_up(1_100)).unwrap();
     assert_eq!(report.requeued.len(), 1_100);
     let inserts = proxy
         .log()
@@ -1057,12 +1084,12 @@ fn p13_many_messages_need_few_statements() {
             exchange.command.is_statement() && exchange.command.sql.starts_with("INSERT")
         })
         .count();
-    assert_eq!(inserts, 3, "one a chunk");
-    let mut woken: Vec<String> =
+    assert_eq!(inserts, 3, "one per chunk");
+    let mut notified: Vec<String> =
         messages(&mut database).into_iter().map(|message| message.uuid).collect();
-    woken.sort();
-    woken.dedup();
-    assert_eq!(woken.len(), 1_100);
+    notified.sort();
+    notified.dedup();
+    assert_eq!(notified.len(), 1_100);
 }
 
 #[test]
@@ -1079,7 +1106,7 @@ fn p13_concurrent_consumers_and_reapers_lose_nothing() {
                 barrier.wait();
                 let mut requeued = 0;
                 loop {
-                    let report = harness.reap(&waking(20)).unwrap();
+                    let report = harness.reap(&reap_with_wake_up(20)).unwrap();
                     requeued += report.requeued.len();
                     if report.requeued.is_empty() && !report.has_more {
                         return requeued;
@@ -1118,7 +1145,7 @@ fn p13_concurrent_consumers_and_reapers_lose_nothing() {
     assert_eq!(taken.len(), total as usize, "each run's message was taken");
 }
 
-/// Takes one message; consumers deadlock with each other, which costs them a turn.
+/// Takes one message; returns `None` where consumers deadlock with each other.
 fn consume(client: &mut Client) -> Option<String> {
     let _ = client
         .try_run(&format!("DELETE FROM {MESSAGES} WHERE delivered_at = '9999-12-31 23:59:59'"));

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What the documents tell people to type: every line of a shell block is executed here, or by the
+ * The commands in the documents: every line of a shell block is executed here, or by the
  * suite that this table names.
  *
  *   php -n tests/package/commands.php
@@ -70,14 +70,14 @@ foreach ($documents as $document) {
                     break;
                 }
             }
-            $expect("a test executes what $document tells to type: $command", $entry !== null);
+            $expect("a test executes the command of $document: $command", $entry !== null);
             if (is_array($entry)) {
                 $expect("$entry[0] executes: $command", str_contains((string) @file_get_contents($entry[0]), $entry[1]));
             } elseif ($entry === 'run') {
                 exec("$command 2>&1", $output, $code);
                 $expect("$document: $command", $code === 0);
             }
-            // Words that a script does not know are errors of the document, whoever executes it.
+            // Options that a script does not know are errors of the document.
             if (preg_match('#^(bin/[a-z-]+)((?: .*)?)$#', $command, $match)) {
                 $help = (string) shell_exec(escapeshellarg($match[1]) . ' --help 2>&1');
                 preg_match_all('/(?<= )--[a-z-]+/', $match[2], $options);

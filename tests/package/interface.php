@@ -145,7 +145,7 @@ function describe_stubs_apart(string $folder): array
 }
 
 /**
- * What differs, both ways, in sentences; nothing when the stubs tell the truth.
+ * Returns the differences, both ways, as sentences; an empty list when there are none.
  *
  * @param array<string, string> $extension
  * @param array<string, string> $stubs
@@ -160,7 +160,7 @@ function interface_differences(array $extension, array $stubs): array
         if ($pair['extension'] === $pair['stubs']) {
             continue;
         }
-        // A known difference is exactly the one that is known: anything else at that place is told.
+        // A known difference is exactly the one that is known: any other at that place is reported.
         if (isset(KNOWN_DIFFERENCES[$fact]) && KNOWN_DIFFERENCES[$fact] === $pair) {
             continue;
         }

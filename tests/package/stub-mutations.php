@@ -1,12 +1,12 @@
 <?php
 
 /**
- * The test of the stub test: a stub with one thing wrong must be told by name.
+ * The test of the stub test: a stub with one mistake must be reported by name.
  *
  *   php -n -d extension=/path/to/libnrllm_runtime.so tests/package/stub-mutations.php
  *
- * Each case changes one place in a copy of php-stubs/ and says which fact has to be reported.
- * Prints a line a case and closes with `N passed, N failed`.
+ * Each case changes one place in a copy of php-stubs/ and names the difference that has to be
+ * reported. Prints one line per case and closes with `N passed, N failed`.
  */
 
 declare(strict_types=1);
@@ -17,8 +17,7 @@ $stubs = dirname(__DIR__, 2) . '/php-stubs';
 $extension = describe_extension();
 
 /**
- * what is done => [file, what stands there, what stands there instead, the fact that has to be
- * told]
+ * name of the change => [file, the text, its replacement, the difference that has to be reported]
  */
 $cases = [
     'a wrong default (a number)' => ['NrLlmRuntime', 'reap(int $limit = 50', 'reap(int $limit = 51', 'NrLlmRuntime::reap($limit) default'],
@@ -78,7 +77,7 @@ foreach ($cases as $what => [$class, $old, $new, $fact]) {
         $found = array_diff(interface_differences($extension, describe_stubs_apart($copy)), $differences);
         $named = array_filter($found, static fn (string $difference): bool => str_starts_with($difference, "$fact:"));
         if ($named === []) {
-            $problem = "$fact was not told" . ($found === [] ? '' : ', but ' . implode('; ', $found));
+            $problem = "$fact was not reported" . ($found === [] ? '' : ', but ' . implode('; ', $found));
         }
     }
     array_map('unlink', glob("$copy/*"));
@@ -86,7 +85,7 @@ foreach ($cases as $what => [$class, $old, $new, $fact]) {
     $verdict($what, $problem);
 }
 
-// And the other way round: what only the extension has is told as well, whichever it is.
+// Conversely, whatever only the extension has is reported as well.
 $described = describe_stubs_apart($stubs);
 $missed = [];
 foreach (array_keys($extension) as $fact) {
@@ -99,7 +98,7 @@ foreach (array_keys($extension) as $fact) {
         $missed[] = $fact;
     }
 }
-$verdict(count($extension) . ' facts, each left out once', $missed === [] ? null : 'not told: ' . implode(', ', $missed));
+$verdict(count($extension) . ' facts, each left out once', $missed === [] ? null : 'not reported: ' . implode(', ', $missed));
 
 echo "$passed passed, $failed failed\n";
 exit($failed === 0 ? 0 : 1);

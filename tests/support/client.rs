@@ -1,5 +1,4 @@
-//! A plain, blocking connection for the tests: it looks at rows, and it acts as another worker
-//! does.
+//! A plain, blocking connection for the tests: it reads rows, and acts as another worker.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -146,7 +145,8 @@ impl Client {
         String::from_utf8(rows[0][1].clone().unwrap()).unwrap().parse().unwrap()
     }
 
-    /// Says goodbye and waits for it. Dropping a client closes its socket without.
+    /// Closes the connection with the quit packet, and waits. Dropping a client closes its socket
+    /// without.
     pub fn close(mut self) {
         if let Some(conn) = self.conn.take() {
             let _ = bounded(&self.runtime, conn.disconnect());
@@ -156,8 +156,8 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // Outside a runtime the driver closes the socket at once, without a farewell that nothing
-        // would send.
+        // Outside a runtime the driver closes the socket at once, without the quit packet that no
+        // task would send.
         drop(self.conn.take());
     }
 }

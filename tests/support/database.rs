@@ -1,5 +1,5 @@
-//! A fresh database for one test, with the two tables of `schema.sql`, and what a test does to
-//! runs.
+//! A fresh database for one test, with the two tables of `examples/schema.sql` or a variant of
+//! them, and what a test does to runs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -67,16 +67,17 @@ impl Shape {
     fn statements(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut found = Vec::new();
-        for line in include_str!("schema.sql").lines().filter(|line| !line.starts_with("--")) {
+        let schema = include_str!("../../examples/schema.sql");
+        for line in schema.lines().filter(|line| !line.starts_with("--")) {
             let name = line.trim_start().split(' ').next().unwrap_or_default();
             if line.starts_with("    ") && self.missing.iter().any(|missing| missing == name) {
                 found.push(name.to_owned());
                 continue;
             }
-            lines.push(line.to_owned());
-            if line == format!("CREATE TABLE {RUNS} (") && self.queued_at {
-                lines.push("    queued_at int unsigned NOT NULL DEFAULT 0,".to_owned());
+            if name == "queued_at" && !self.queued_at {
+                continue;
             }
+            lines.push(line.to_owned());
             if name == "KEY" && line.contains("status_lookup") && self.lease_key {
                 lines.push("    KEY nrllm_runtime_lease (status, lease_expires),".to_owned());
             }
@@ -87,10 +88,13 @@ impl Shape {
             "every column to leave out exists: {:?}",
             self.missing
         );
-        let sql = lines
-            .join("\n")
-            .replace("{charset}", &self.charset)
-            .replace("{collation}", &self.collation);
+        let sql = lines.join("\n");
+        // The first table is that of the runs.
+        let sql = sql.replacen(
+            "CHARSET=utf8mb4 COLLATE=utf8mb4_unicode_ci",
+            &format!("CHARSET={} COLLATE={}", self.charset, self.collation),
+            1,
+        );
         sql.split(';')
             .map(str::trim)
             .filter(|statement| !statement.is_empty())
@@ -147,7 +151,7 @@ impl Database {
         &mut self.client
     }
 
-    /// One more connection, for acting as another worker at the same time.
+    /// One more connection, to act as another worker at the same time.
     pub fn connect(&self) -> Client {
         Client::connect(&self.endpoint, Some(&self.name))
     }
@@ -294,7 +298,7 @@ impl Run {
         self.set("queued_request", payload)
     }
 
-    /// No stored request: nothing could run it again.
+    /// Without a stored request, so that no worker could execute it again.
     pub fn without_request(self) -> Self {
         self.set("queued_request", Value::NULL)
     }
@@ -303,7 +307,7 @@ impl Run {
         self.set("requeue_count", times)
     }
 
-    pub fn fence(self, effect: &str) -> Self {
+    pub fn write_fence(self, effect: &str) -> Self {
         self.set("pending_effect", effect)
     }
 

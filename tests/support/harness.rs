@@ -28,7 +28,7 @@ use crate::support::server::Endpoint;
 
 /// The caller's clock in the tests.
 pub const NOW: i64 = 1_700_000_000;
-/// A lease that is not over at [`NOW`].
+/// A lease that has not expired at [`NOW`].
 pub const LEASE: i64 = NOW + 900;
 
 /// The owner of the runs in most tests.
@@ -42,7 +42,7 @@ pub struct Harness {
     pub time: i64,
 }
 
-/// The array that TYPO3 would hand over.
+/// The array of TYPO3's connection settings.
 pub fn settings(endpoint: &Endpoint, database: &str) -> ConnectionSettings {
     let entry = |key: &str, value: Input| (Key::Str(key.as_bytes().to_vec()), value);
     let text = |value: &str| Input::Bytes(value.as_bytes().to_vec());
@@ -59,7 +59,7 @@ pub fn settings(endpoint: &Endpoint, database: &str) -> ConnectionSettings {
 }
 
 impl Harness {
-    /// Straight to the server, over TCP.
+    /// Directly to the server, over TCP.
     pub fn on(database: &Database) -> Self {
         Self::with(database, Options::default())
     }
@@ -202,7 +202,7 @@ impl Harness {
     }
 }
 
-/// What a reaper is asked for in most tests: `limit` runs at [`NOW`].
+/// The request of most tests: `limit` runs at [`NOW`].
 pub fn request(limit: u64) -> ReapRequest {
     ReapRequest { limit, ..ReapRequest::default() }
 }
@@ -217,7 +217,7 @@ pub fn reasons(entries: &[Entry]) -> Vec<&'static str> {
     entries.iter().map(|entry| entry.reason.unwrap_or("none")).collect()
 }
 
-/// Asserts an error of this kind, and returns it for a look at its message.
+/// Asserts an error of this kind, and returns it.
 #[track_caller]
 pub fn error_of<T: std::fmt::Debug>(kind: Kind, outcome: Result<T>) -> Error {
     let error = outcome.expect_err("an error");

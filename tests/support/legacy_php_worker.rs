@@ -1,5 +1,5 @@
-//! A worker as nr_llm's PHP code is one: it sends the protocol's statements for one run at a time
-//! over a plain connection, and decides by the affected-rows count where PHP does.
+//! A worker like nr_llm's PHP code: it sends the protocol's statements for one run at a time over a
+//! plain connection, and decides by the affected-rows count where PHP does.
 
 use mysql_async::Error;
 

@@ -2,7 +2,7 @@
 //! calls the operations, a plain client that acts as another worker, and a proxy that breaks the
 //! connection at a chosen statement.
 
-// A support module is written once for all topics; not every test binary uses all of it.
+// The support modules are shared; not every test binary uses all of them.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
 pub mod client;
@@ -16,6 +16,6 @@ pub mod wake_up;
 
 use std::time::Duration;
 
-/// The longest that anything in a test may take. It is a bound that ends a hung test with a
-/// message; nothing waits for it to pass.
+/// The time limit of every wait in a test. It ends a hung test with a message; no test waits for it
+/// to pass.
 pub const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! Every operation on one run, as the fault tests drive it.
+//! Every operation on one run, for the fault tests.
 
 use nrllm_runtime::config::requests::ReapRequest;
 use nrllm_runtime::domain::failure::FailureClass;
@@ -10,7 +10,7 @@ use crate::support::database::{Database, Run};
 use crate::support::harness::{Harness, LEASE, NOW, OWNER, request};
 use crate::support::proxy::When;
 
-/// What becomes of a run: requeued, out of retries, or not retryable.
+/// The decision about a run: requeued, out of retries, or not retryable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Requeue,
@@ -38,7 +38,7 @@ pub const FORBIDDEN: [[Fate; 4]; 3] =
 
 pub const OTHER: &str = "worker:other:1:beef";
 
-/// One operation on one run, as the fault tests drive it.
+/// One operation on one run, for the fault tests.
 pub struct Operation {
     pub name: &'static str,
     pub run: fn() -> Run,
@@ -49,8 +49,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// The command that makes its effect stand: where it is a transaction the commit, else the
-    /// write.
+    /// The command that makes its effect permanent: the commit of a transaction, else the write.
     pub fn write(&self) -> When {
         let start = if self.name.starts_with("reap")
             || self.name.starts_with("recover")
@@ -212,8 +211,8 @@ pub fn writing_operations() -> impl Iterator<Item = Operation> {
     operations().into_iter().filter(|operation| operation.name != "leaseState")
 }
 
-/// After a fault, the session must answer about other runs as if nothing had been.
-pub fn next_questions(harness: &mut Harness, database: &mut Database, why: &str) {
+/// Checks that the session returns right results for other runs after a fault.
+pub fn check_next_calls(harness: &mut Harness, database: &mut Database, why: &str) {
     let held = database.insert(&Run::running(OWNER, LEASE));
     let taken = database.insert(&Run::running(OTHER, LEASE));
     let queued = database.insert(&Run::queued());
@@ -237,7 +236,7 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (T, u128) {
     (value, start.elapsed().as_millis())
 }
 
-/// Everything that a worker and a reaper do, once.
+/// Every operation of a worker and of a reaper, once.
 pub fn all_operations(database: &mut Database, harness: &mut Harness) {
     let queued = database.insert_all(&vec![Run::queued(); 3]);
     let stale = database.insert_all(&[

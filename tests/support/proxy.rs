@@ -1,14 +1,13 @@
-//! A proxy between a client and the server that breaks one exchange at a time, on purpose and
-//! exactly where the test says.
+//! A proxy between a client and the server that breaks one exchange at a time, exactly where the
+//! test requests it.
 //!
-//! It speaks enough of the MySQL protocol to know where a reply ends and which text a prepared
-//! statement was made from. One thread serves one connection and handles one command after the
-//! other: read the command, look for a rule that matches it, pass it on, read the whole reply, pass
-//! that on. Rules are tried in the order in which they were added, each is spent after its number
-//! of uses, and whatever waits, waits for a test to say so: nothing depends on time.
+//! It parses enough of the MySQL protocol to find the end of a reply and the text of a prepared
+//! statement. One thread serves one connection, one command after the other: it reads the command,
+//! looks for a rule that matches it, forwards the command, reads the whole reply, and forwards
+//! that. Rules are tried in the order in which they were added, and each applies a number of times.
+//! What a rule holds waits until the test releases it, so no test depends on time.
 //!
-//! TLS and compression are taken out of the server's greeting, for the proxy could not read through
-//! them.
+//! TLS and compression are removed from the server's greeting, since the proxy cannot read them.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -20,18 +19,18 @@ use std::time::Duration;
 use super::PATIENCE;
 use super::server::Endpoint;
 
-/// What a client asked the server to do.
+/// The kind of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A statement in the text protocol.
     Query,
-    /// The making of a prepared statement.
+    /// The preparation of a statement.
     Prepare,
     /// A prepared statement; its text is that of its `Prepare`.
     Execute,
-    /// The end of a prepared statement; nothing is replied.
+    /// The closing of a prepared statement; it has no reply.
     CloseStatement,
-    /// The farewell; nothing is replied.
+    /// The quit packet; it has no reply.
     Quit,
     Ping,
     /// `COM_RESET_CONNECTION`.
@@ -114,7 +113,7 @@ pub enum Fault {
     /// The server gets this statement in place of a query or of the text to prepare: it looks like
     /// another server then.
     Instead(String),
-    /// Nothing happens; the rule only counts.
+    /// No fault; the rule only counts.
     Watch,
 }
 
@@ -139,12 +138,12 @@ impl Fault {
     }
 }
 
-/// What becomes of a new connection.
+/// How a new connection is handled.
 #[derive(Debug, Clone)]
 pub enum Welcome {
     /// Accepted and closed at once.
     Cut,
-    /// Accepted, and never a word.
+    /// Accepted, without a greeting.
     Silence,
     /// An error in place of the greeting, as in 1040, too many connections.
     Refuse(u16),
@@ -156,8 +155,8 @@ pub enum Welcome {
     Serve,
 }
 
-/// Whether the server is told to count matched rows, whatever the client asked for; some proxies in
-/// the field do that.
+/// Whether the login requests a count of matched rows, whatever the client requested; some proxies
+/// do that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FoundRows {
     AsAsked,
@@ -166,7 +165,7 @@ pub enum FoundRows {
     Flipped,
 }
 
-/// What becomes of the info text of OK packets.
+/// How the info text of OK packets is changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Info {
     Keep,
@@ -309,34 +308,34 @@ pub struct Proxy {
     listener: Option<JoinHandle<()>>,
 }
 
-/// A rule that was added: tells whether it has fired, and releases what it holds.
+/// A rule that was added: counts its matches, and releases what it holds.
 pub struct Rule {
     shared: Arc<Shared>,
     id: usize,
 }
 
 impl Rule {
-    /// How often it has fired.
+    /// Returns how often it has matched.
     pub fn hits(&self) -> usize {
         self.shared.lock().rule_states[self.id].hits
     }
 
-    /// Waits until it has fired at least once.
+    /// Waits until it has matched at least once.
     pub fn wait(&self) {
         self.wait_for(1);
     }
 
     pub fn wait_for(&self, hits: usize) {
-        self.shared.wait("a rule that fires", |state| state.rule_states[self.id].hits >= hits);
+        self.shared.wait("a rule that matches", |state| state.rule_states[self.id].hits >= hits);
     }
 
-    /// Lets go what it holds, now and from now on.
+    /// Releases what it holds, now and from now on.
     pub fn release(&self) {
         self.shared.lock().rule_states[self.id].released = true;
         self.shared.changed.notify_all();
     }
 
-    /// Takes the rule away; what it holds is released.
+    /// Removes the rule and releases what it holds.
     pub fn cancel(self) {
         self.shared.lock().rules.retain(|rule| rule.id != self.id);
         self.release();
@@ -357,7 +356,7 @@ impl Shared {
         drop(state);
         assert!(
             !timeout.timed_out(),
-            "waited in vain for {what}; what went through the proxy: {log}"
+            "timed out waiting for {what}; what went through the proxy: {log}"
         );
     }
 }
@@ -410,7 +409,7 @@ impl Proxy {
         Rule { shared: Arc::clone(&self.shared), id }
     }
 
-    /// Takes all rules away and releases what they hold.
+    /// Removes all rules and releases what they hold.
     pub fn heal(&self) {
         let mut state = self.shared.lock();
         state.rules.clear();
@@ -422,7 +421,7 @@ impl Proxy {
         self.shared.changed.notify_all();
     }
 
-    /// The next `times` connections are welcomed like this.
+    /// Handles the next `times` connections like this.
     pub fn welcome(&self, welcome: Welcome, times: usize) {
         self.shared.lock().welcomes.push((welcome, times));
     }
@@ -499,7 +498,7 @@ impl Proxy {
             .collect()
     }
 
-    /// Forgets the log (the counts stay).
+    /// Clears the log (the counts stay).
     pub fn clear_log(&self) {
         self.shared.lock().log.clear();
     }
@@ -514,8 +513,7 @@ impl Drop for Proxy {
         }
         drop(state);
         self.shared.changed.notify_all();
-        // Wakes the listener, which then sees that it has to end; it ends when its connections
-        // have.
+        // Makes the listener return from accept(); it ends when its connections have ended.
         let _ = TcpStream::connect(self.address);
         if let Some(listener) = self.listener.take() {
             let _ = listener.join();
@@ -571,8 +569,7 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
                 statements: HashMap::new(),
                 format: Format::default(),
             };
-            // An error here is the end of one of the two sockets, which is what the test asked for
-            // or a client that left.
+            // An error here is the end of one of the two sockets, by a fault or by the client.
             let _ = link.serve(&welcome);
             let _ = link.client.shutdown(Shutdown::Both);
             let _ = link.server.shutdown(Shutdown::Both);
@@ -1012,7 +1009,7 @@ const ZSTD: u32 = 1 << 26;
 const MORE_RESULTS: u16 = 0x0008;
 const STATE_CHANGED: u16 = 0x4000;
 
-/// Takes out of the greeting what the proxy could not follow.
+/// Removes from the greeting what the proxy cannot parse.
 fn mask_greeting(payload: &mut [u8]) -> io::Result<()> {
     let version_end = payload.iter().skip(1).position(|byte| *byte == 0).ok_or_else(cut)? + 1;
     // Behind the version: thread id (4), scramble (8), filler (1), lower capabilities (2), charset

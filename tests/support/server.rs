@@ -22,7 +22,7 @@ use std::thread;
 use super::PATIENCE;
 use super::client::Client;
 
-/// Where a server is reached, and as whom.
+/// The address of a server, and the account.
 #[derive(Clone)]
 pub struct Endpoint {
     /// A numeric address, so that no test depends on name resolution.
@@ -135,7 +135,7 @@ impl Server {
         Client::connect(&self.endpoint, None)
     }
 
-    /// What `SELECT VERSION()` says.
+    /// The result of `SELECT VERSION()`.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -144,18 +144,17 @@ impl Server {
         self.version.contains("MariaDB")
     }
 
-    /// What a private server has written to its error log so far.
+    /// The error log of a private server so far.
     pub fn log(&self) -> String {
         self.process.as_ref().map(|process| process.log.lock().unwrap().clone()).unwrap_or_default()
     }
 
-    /// Stops the process as a power cut does; connections see their end at once. Nothing listens on
-    /// the port then.
+    /// Kills the process: connections end at once, and no server listens on the port afterwards.
     pub fn kill(&mut self) {
         drop(self.process.take().expect("only a private server can be killed"));
     }
 
-    /// A counter of `SHOW GLOBAL STATUS`. It counts for the whole server: ask only a private one.
+    /// A counter of `SHOW GLOBAL STATUS`. It counts for the whole server: for private ones only.
     pub fn global_status(&self, name: &str) -> u64 {
         let mut client = self.client();
         let rows = client.rows(&format!("SHOW GLOBAL STATUS LIKE '{name}'"));
@@ -173,7 +172,7 @@ impl Server {
         self.global_status("Prepared_stmt_count")
     }
 
-    /// The connections of the server, without the one that asks and without the server's own
+    /// The connections of the server, without the one of this query and without the server's own
     /// (MySQL's event scheduler).
     pub fn connections(&self) -> Vec<Connection> {
         let mut client = self.client();
@@ -226,14 +225,14 @@ fn version_of(endpoint: &Endpoint) -> String {
 #[expect(clippy::zombie_processes, reason = "the process is waited for by its id, in `end`")]
 fn start_once(options: &[&str]) -> Result<(Process, Endpoint), String> {
     let mysql = wants_mysql();
-    // Before the folder exists, which would have to be removed: this may panic.
+    // Before the folder is created, since this may panic.
     let template = template(mysql);
     let folder = new_folder();
     let data = folder.join("data");
     let copied = Command::new("cp").arg("-a").arg(template).arg(&data).status().expect("cp runs");
     assert!(copied.success(), "the data folder is copied");
 
-    // The account exists before the server says that it is ready.
+    // The account exists before the server reports that it is ready.
     let init = folder.join("init.sql");
     let mut statements = String::new();
     for host in ["localhost", "127.0.0.1"] {
@@ -263,7 +262,7 @@ fn start_once(options: &[&str]) -> Result<(Process, Endpoint), String> {
             "--skip-log-bin",
             "--performance-schema=OFF",
         ])
-        // Nothing here survives the test anyway: no waiting for the disk.
+        // The data need not survive a crash: no waiting for the disk.
         .args([
             "--innodb-flush-log-at-trx-commit=0",
             "--innodb-doublewrite=OFF",
@@ -293,7 +292,7 @@ fn start_once(options: &[&str]) -> Result<(Process, Endpoint), String> {
     let log = Arc::new(Mutex::new(String::new()));
     let process = Process { pid, folder, log: Arc::clone(&log) };
 
-    // The server itself says when it is ready. The log is read on for its whole life, so that it
+    // The server reports when it is ready. The log is read until its end, so that the server
     // never blocks on a full pipe.
     let (ready, wait) = channel();
     thread::spawn(move || {
@@ -357,8 +356,8 @@ fn template(mysql: bool) -> &'static Path {
         if running_as_root() {
             command.arg("--user=root");
         }
-        // Two servers that are set up at the same time must not meet in the common folder for
-        // temporary tables.
+        // Two servers that are set up at the same time must not share the folder for temporary
+        // tables.
         let output = command
             .env("TMPDIR", &folder)
             .stdin(Stdio::null())

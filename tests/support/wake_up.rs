@@ -39,8 +39,8 @@ pub fn uuid(number: u64) -> String {
 
 pub const PLACEHOLDER: &str = "00000000-0000-4000-8000-000000000000";
 
-/// As the transport's serializer writes it, with what is easily damaged on the way: backslashes,
-/// quotes, NUL as `\0`, more than ASCII.
+/// A message like the transport's serializer's, with characters that are easily damaged:
+/// backslashes, quotes, NUL as `\0`, more than ASCII.
 pub const BODY: &str = "O:36:\\\"Symfony\\\\Component\\\\Messenger\\\\Envelope\\\":2:{s:44:\\\"\\0Symfony\\\\Component\\\\Messenger\\\\Envelope\\0stamps\\\";a:0:{}\
     s:7:\\\"runUuid\\\";s:36:\\\"00000000-0000-4000-8000-000000000000\\\";s:9:\\\"gr\u{fc}\u{df}e\u{1f600}\\\";s:9:\\\"%?:'--\\'#`\\\";}}";
 
@@ -61,11 +61,11 @@ pub fn template() -> WakeUp {
     }
 }
 
-pub fn waking(limit: u64) -> ReapRequest {
+pub fn reap_with_wake_up(limit: u64) -> ReapRequest {
     ReapRequest { wake_up: Some(template()), ..request(limit) }
 }
 
-pub fn recover_waking(
+pub fn recover_with_wake_up(
     harness: &mut Harness,
     uid: i64,
     wake_up: Option<&WakeUp>,
@@ -92,8 +92,8 @@ pub fn sweep(
     })
 }
 
-/// A message as the test reads it: for which run, and when it was made and becomes available, in
-/// unix seconds.
+/// A message as the test reads it: its run, and when it was made and becomes available, in unix
+/// seconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     pub uuid: String,

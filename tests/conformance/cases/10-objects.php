@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// Constants, and what the objects let be done to them.
+// Constants, and which uses the objects permit.
 foreach (['NrLlmRuntime', 'NrLlmFailure', 'NrLlmRecovery'] as $class) {
     foreach ((new ReflectionClass($class))->getConstants() as $name => $value) {
         echo "$class::$name = ", $name === 'VERSION' ? 'a version' : shown($value), "\n";
@@ -23,31 +23,31 @@ foreach ($objects as $object) {
     $reflection = new ReflectionClass($object);
     $interfaces = $reflection->getInterfaceNames();
     sort($interfaces);
-    told('final, cloneable', static fn () => [$reflection->isFinal(), $reflection->isCloneable(), (new ReflectionClass($class))->isCloneable(), count($reflection->getProperties()), $interfaces]);
+    show('final, cloneable', static fn () => [$reflection->isFinal(), $reflection->isCloneable(), (new ReflectionClass($class))->isCloneable(), count($reflection->getProperties()), $interfaces]);
     thrown('clone', static fn () => clone $object);
     thrown('serialize', static fn () => serialize($object));
     thrown('unserialize', static fn () => unserialize(sprintf('O:%d:"%s":0:{}', strlen($class), $class)));
     thrown_class('new property', static function () use ($object): void { $object->extra = 1; });
     thrown_class('read property', static fn () => @$object->extra);
-    told('as arrays', static fn () => [(array) $object, get_object_vars($object), get_mangled_object_vars($object)]);
-    told('dump', static function () use ($object): string {
+    show('as arrays', static fn () => [(array) $object, get_object_vars($object), get_mangled_object_vars($object)]);
+    show('dump', static function () use ($object): string {
         ob_start();
         var_dump($object);
         print_r($object);
         return preg_replace('/#\d+/', '#', ob_get_clean());
     });
-    told('json', static fn () => json_encode($object));
+    show('json', static fn () => json_encode($object));
     if (!$object instanceof NrLlmRuntime) {
-        told('new', static fn () => new $class());
+        show('new', static fn () => new $class());
     }
-    told('string', static fn () => $object instanceof Stringable ? (string) $object : 'none');
-    told('count', static fn () => $object instanceof Countable ? count($object) : 'none');
+    show('string', static fn () => $object instanceof Stringable ? (string) $object : 'none');
+    show('count', static fn () => $object instanceof Countable ? count($object) : 'none');
 }
 echo "-- exceptions\n";
 foreach (['NrLlmException', 'NrLlmConfigurationException', 'NrLlmConnectionException', 'NrLlmQueryException', 'NrLlmLeaseLostException', 'NrLlmRunCancelledException'] as $class) {
     $reflection = new ReflectionClass($class);
     $error = new $class('by hand', 5, new LogicException('before'));
-    told($class, static fn () => [$reflection->getParentClass()->getName(), $reflection->isFinal(), $error->getMessage(), $error->getCode(), $error->getPrevious()->getMessage(), basename($error->getFile())]);
+    show($class, static fn () => [$reflection->getParentClass()->getName(), $reflection->isFinal(), $error->getMessage(), $error->getCode(), $error->getPrevious()->getMessage(), basename($error->getFile())]);
 }
 echo "-- where an exception comes from\n";
 function outer(NrLlmRuntime $runtime): void

@@ -2,8 +2,8 @@
 
 declare(strict_types=1);
 
-// The constructor: what it takes, what it refuses, and in which words. Nothing connects but where
-// status() tells the settings.
+// The constructor: what it accepts, what it refuses, and its messages. Only status(), which reports
+// the settings, connects.
 $good = ['driver' => 'mysqli', 'host' => '127.0.0.1', 'port' => 1, 'user' => 'u', 'password' => 'hush', 'dbname' => 'd'];
 $deep = ['x'];
 for ($i = 0; $i < 20; $i++) {
@@ -68,7 +68,7 @@ $connections = [
     'list' => ['mysqli', 'driver' => 'oci8'],
 ];
 foreach ($connections as $label => $connection) {
-    told($label, static fn () => new NrLlmRuntime($connection));
+    show($label, static fn () => new NrLlmRuntime($connection));
 }
 echo "-- options\n";
 $options = [
@@ -80,10 +80,10 @@ $options = [
     ['backoffCapMs' => []], ['maxRequeues' => 1, 'unknown' => 1],
 ];
 foreach ($options as $option) {
-    told(json_encode($option, JSON_PARTIAL_OUTPUT_ON_ERROR | JSON_INVALID_UTF8_SUBSTITUTE | JSON_PRESERVE_ZERO_FRACTION), static fn () => new NrLlmRuntime($good, $option));
+    show(json_encode($option, JSON_PARTIAL_OUTPUT_ON_ERROR | JSON_INVALID_UTF8_SUBSTITUTE | JSON_PRESERVE_ZERO_FRACTION), static fn () => new NrLlmRuntime($good, $option));
 }
 echo "-- types\n";
-// Both doors judge the connection themselves: the same words, said of the line that called.
+// Both bindings check the connection themselves: the same message, for the line of the call.
 foreach ([5, null, true, 1.5, new stdClass(), new ArrayObject(), static fn () => 1, fopen('php://memory', 'r')] as $connection) {
     try {
         new NrLlmRuntime($connection);
@@ -94,10 +94,10 @@ foreach ([5, null, true, 1.5, new stdClass(), new ArrayObject(), static fn () =>
         echo '    in ', basename($error->getFile()), ', ', $error->getLine() === __LINE__ - 5 ? 'that line' : "line {$error->getLine()}", "\n";
     }
 }
-told('object', static fn () => new NrLlmRuntime($good, new stdClass()));
-told('options a string', static fn () => new NrLlmRuntime($good, 'x'));
+show('object', static fn () => new NrLlmRuntime($good, new stdClass()));
+show('options a string', static fn () => new NrLlmRuntime($good, 'x'));
 thrown_class('nothing', static fn () => new NrLlmRuntime());
-told('a wrong name', static fn () => new NrLlmRuntime(connection: $good, settings: []));
+show('a wrong name', static fn () => new NrLlmRuntime(connection: $good, settings: []));
 echo "-- what status() says of them\n";
 $db = database();
 $socket = rawurlencode(getenv('NRLLM_TEST_SOCKET'));
@@ -112,5 +112,5 @@ foreach ([
     ["mysql://$user:$password@localhost/$db->name?socket=$socket", ['table' => "$db->name.tx_nrllm_agentrun", 'queryTimeoutMs' => 1234]],
     [['url' => "mysql://$user:$password@127.0.0.1:$port/$db->name"], ['jitter' => 0.30000000000000004]],
 ] as $i => [$connection, $options]) {
-    told("settings $i", static fn () => (new NrLlmRuntime($connection, options: $options))->status()['settings']);
+    show("settings $i", static fn () => (new NrLlmRuntime($connection, options: $options))->status()['settings']);
 }

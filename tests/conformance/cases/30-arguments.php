@@ -2,8 +2,8 @@
 
 declare(strict_types=1);
 
-// Every argument of every method: wrong values before any SQL, wrong types. Nothing listens at that
-// port: a call that connects fails differently.
+// Every argument of every method: wrong values before any SQL, wrong types. No server listens at
+// that port: a call that connects fails differently.
 $runtime = new NrLlmRuntime(['driver' => 'mysqli', 'host' => '127.0.0.1', 'port' => 1, 'user' => 'u', 'password' => 'p', 'dbname' => 'd'], ['connectTimeoutMs' => 200]);
 $uids = [0, -1, PHP_INT_MIN];
 $owners = ['', ' ', "\t\n", "\0", "\0 \x7f", str_repeat('x', 65), str_repeat('é', 65), "a\xff", "\xc3"];
@@ -32,9 +32,9 @@ $right = [
 foreach ($wrong as $method => $arguments) {
     foreach ($arguments as $i => $values) {
         foreach ($values as $value) {
-            // leaseSeconds has a limit that moves with the time.
+            // The maximum of leaseSeconds depends on the time.
             $name = "$method $i " . (is_string($value) && strlen($value) > 40 ? strlen($value) . ' bytes' : shown($value));
-            $result = told($name, static function () use ($runtime, $method, $right, $i, $value): mixed {
+            $result = show($name, static function () use ($runtime, $method, $right, $i, $value): mixed {
                 try {
                     return $runtime->$method(...array_replace($right[$method], [$i => $value]));
                 } catch (ValueError $error) {
@@ -44,7 +44,7 @@ foreach ($wrong as $method => $arguments) {
         }
     }
     $name = $right[$method];
-    told("$method, right", static function () use ($runtime, $method, $right): string {
+    show("$method, right", static function () use ($runtime, $method, $right): string {
         try {
             return shown($runtime->$method(...$right[$method]));
         } catch (NrLlmConnectionException) {
@@ -52,7 +52,7 @@ foreach ($wrong as $method => $arguments) {
         }
     });
     foreach (array_keys($right[$method]) as $i) {
-        told("$method, type of $i", static fn () => $runtime->$method(...array_replace($right[$method], [$i => new ArrayObject()])));
+        show("$method, type of $i", static fn () => $runtime->$method(...array_replace($right[$method], [$i => new ArrayObject()])));
     }
 }
 echo "-- reap\n";
@@ -69,30 +69,30 @@ foreach ([
     $calls[json_encode($options, JSON_INVALID_UTF8_SUBSTITUTE | JSON_PRESERVE_ZERO_FRACTION)] = [5, null, $options];
 }
 foreach ($calls as $label => $arguments) {
-    told((string) $label, static fn () => $runtime->reap(...$arguments));
+    show((string) $label, static fn () => $runtime->reap(...$arguments));
 }
-told('types', static fn () => $runtime->reap('5'));
-told('types of now', static fn () => $runtime->reap(5, '5'));
-told('types of options', static fn () => $runtime->reap(5, 5, 'x'));
+show('types', static fn () => $runtime->reap('5'));
+show('types of now', static fn () => $runtime->reap(5, '5'));
+show('types of options', static fn () => $runtime->reap(5, 5, 'x'));
 echo "-- recoverFailure\n";
 foreach ([[0, 'w', new Exception()], [1, '', new Exception()], [1, 'w', new Exception(), []], [1, 'w', new Exception(), ['extra' => 1]], [1, 'w', new stdClass()], ['1', 'w', new Exception()], [1, 'w', new Exception(), 'x']] as $i => $arguments) {
-    told("case $i", static fn () => $runtime->recoverFailure(...$arguments));
+    show("case $i", static fn () => $runtime->recoverFailure(...$arguments));
 }
 echo "-- strandedRuns, wakeUp\n";
-told('empty', static fn () => $runtime->strandedRuns(0, 1, null, []));
-told('unknown key', static fn () => $runtime->strandedRuns(0, wakeUp: ['extra' => 1] + $wakeUp));
+show('empty', static fn () => $runtime->strandedRuns(0, 1, null, []));
+show('unknown key', static fn () => $runtime->strandedRuns(0, wakeUp: ['extra' => 1] + $wakeUp));
 echo "-- statics\n";
 foreach (['', str_repeat('s', 25), "a b", "\xff", "a\0", 'é'] as $segment) {
-    told('identity ' . shown($segment), static fn () => NrLlmRuntime::identity($segment));
+    show('identity ' . shown($segment), static fn () => NrLlmRuntime::identity($segment));
 }
-told('identity', static fn () => preg_replace('/:\d+:[0-9a-f]{16}$/D', ':<pid>:<nonce>', str_replace(gethostname(), '<host>', NrLlmRuntime::identity(segment: 'worker'))));
-told('the same again', static fn () => NrLlmRuntime::identity('w') === NrLlmRuntime::identity('w'));
+show('identity', static fn () => preg_replace('/:\d+:[0-9a-f]{16}$/D', ':<pid>:<nonce>', str_replace(gethostname(), '<host>', NrLlmRuntime::identity(segment: 'worker'))));
+show('the same again', static fn () => NrLlmRuntime::identity('w') === NrLlmRuntime::identity('w'));
 foreach ([-1, PHP_INT_MIN, 0, 1, 4, 5, 64, 2000, PHP_INT_MAX] as $count) {
-    told("backoff $count", static fn () => NrLlmRuntime::backoffMs(requeueCount: $count));
+    show("backoff $count", static fn () => NrLlmRuntime::backoffMs(requeueCount: $count));
 }
-told('backoff of a string', static fn () => NrLlmRuntime::backoffMs('1'));
-told('classify no throwable', static fn () => NrLlmRuntime::classifyFailure(new stdClass()));
+show('backoff of a string', static fn () => NrLlmRuntime::backoffMs('1'));
+show('classify no throwable', static fn () => NrLlmRuntime::classifyFailure(new stdClass()));
 echo "-- keepLease, options\n";
 foreach ([['everyMs' => 99], ['everyMs' => 5001], ['everyMs' => '500'], ['maxSilentSeconds' => 0], ['maxSeconds' => -1], ['maxSeconds' => null], ['interruptOnLoss' => 1], ['every' => 1], [1], ["\xff" => 1]] as $options) {
-    told(json_encode($options, JSON_INVALID_UTF8_SUBSTITUTE), static fn () => $runtime->keepLease(1, 'w', 10, $options));
+    show(json_encode($options, JSON_INVALID_UTF8_SUBSTITUTE), static fn () => $runtime->keepLease(1, 'w', 10, $options));
 }

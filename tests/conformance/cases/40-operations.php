@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// The operations on rows of every status: what they answer and what the row holds then.
+// The operations on rows of every status: their result, and the row afterwards.
 $db = database(['messages' => true]);
 $runtime = $db->runtime();
 $statuses = ['queued', 'running', 'waiting_for_approval', 'waiting_for_input', 'completed', 'failed', 'cancelled', 'unheard_of'];
@@ -22,18 +22,18 @@ $calls = [
 foreach ($calls as $method => $call) {
     foreach ($statuses as $status) {
         $uid = $db->insert(['status' => $status, 'requeue_count' => 1] + ($status === 'running' ? ['claimed_by' => 'worker:a', 'lease_expires' => 500] : []));
-        told("$method, $status", static fn () => $call($uid));
+        show("$method, $status", static fn () => $call($uid));
         row($db, $uid);
     }
 }
 foreach (['worker:b', 'WORKER:A', 'worker:a ', "worker:a\0", 'wörker:a'] as $owner) {
     $uid = $db->running(2000000000);
-    told('another owner ' . shown($owner), static fn () => [$runtime->renewLease($uid, $owner, 5), $runtime->requeue($uid, $owner), $runtime->leaseState($uid, $owner),
+    show('another owner ' . shown($owner), static fn () => [$runtime->renewLease($uid, $owner, 5), $runtime->requeue($uid, $owner), $runtime->leaseState($uid, $owner),
         $runtime->recoverFailure($uid, $owner, new Exception())->outcome()]);
 }
 foreach (['é', str_repeat('é', 64), "\u{1f600}", "a\0b", '{"$hex":"00"}'] as $owner) {
     $uid = $db->insert();
-    told('owner ' . strlen($owner), static fn () => [$runtime->claimQueued($uid, $owner, 5), $runtime->leaseState($uid, $owner), $db->row($uid)['claimed_by'] === $owner]);
+    show('owner ' . strlen($owner), static fn () => [$runtime->claimQueued($uid, $owner, 5), $runtime->leaseState($uid, $owner), $db->row($uid)['claimed_by'] === $owner]);
 }
 echo "-- recoverFailure\n";
 $errors = [
@@ -49,7 +49,7 @@ $errors['long name'] = new (str_repeat('L', 300))();
 foreach ($errors as $label => $error) {
     foreach ([['requeue_count' => 2], ['requeue_count' => 3], ['pending_effect' => 'non_idempotent_write'], ['queued_request' => '']] as $columns) {
         $uid = $db->running(2000000000, $columns);
-        told("$label, " . json_encode($columns), static fn () => $runtime->recoverFailure($uid, 'worker:a', $error));
+        show("$label, " . json_encode($columns), static fn () => $runtime->recoverFailure($uid, 'worker:a', $error));
         row($db, $uid, 'status', 'termination_reason', 'error_class');
     }
 }
@@ -62,10 +62,10 @@ $message = static function () use ($db): void {
     $db->query('DELETE FROM sys_messenger_messages');
 };
 $uid = $db->running(2000000000, ['uuid' => '11111111-1111-1111-1111-111111111111']);
-told('with a wake-up', static fn () => $runtime->recoverFailure($uid, 'worker:a', $errors['retryable'], $wakeUp));
+show('with a wake-up', static fn () => $runtime->recoverFailure($uid, 'worker:a', $errors['retryable'], $wakeUp));
 $message();
-told('with a wake-up named', static fn () => $runtime->recoverFailure($uid, 'worker:a', $errors['retryable'], wakeUp: null)->wokenUp());
-told('methods', static function () use ($runtime, $db, $errors): array {
+show('with a wake-up named', static fn () => $runtime->recoverFailure($uid, 'worker:a', $errors['retryable'], wakeUp: null)->wokenUp());
+show('methods', static function () use ($runtime, $db, $errors): array {
     $r = $runtime->recoverFailure($db->running(2000000000, ['requeue_count' => 1]), 'worker:a', $errors['retryable']);
     return [$r->outcome(), $r->reason(), $r->failure(), $r->requeueCount(), $r->delayMs(), $r->wokenUp(), $r->isConfirmed(), $r->failure() == $r->failure()];
 });
@@ -77,22 +77,22 @@ $named = static fn (NrLlmReapReport $report): array => [$report->count(), count(
     static fn (array $entries): array => array_map(static fn (array $entry): array => ['uid' => array_search($entry['uid'], $uids, true)] + $entry, $entries),
     ['requeued' => $report->requeued(), 'deadLettered' => $report->deadLettered(), 'skipped' => $report->skipped()],
 )];
-told('nothing at 0', static fn () => $named($runtime->reap(now: 0)));
-told('dry run', static fn () => $named($runtime->reap(50, 1000, ['dryRun' => true])));
-told('only one', static fn () => $named($runtime->reap(limit: 50, now: 1000, options: ['only' => [$uids[2]]])));
-told('only none', static fn () => $named($runtime->reap(50, 1000, ['only' => []])));
-told('limit', static fn () => $named($runtime->reap(1, 1000, ['except' => [$uids[0]]])));
+show('nothing at 0', static fn () => $named($runtime->reap(now: 0)));
+show('dry run', static fn () => $named($runtime->reap(50, 1000, ['dryRun' => true])));
+show('only one', static fn () => $named($runtime->reap(limit: 50, now: 1000, options: ['only' => [$uids[2]]])));
+show('only none', static fn () => $named($runtime->reap(50, 1000, ['only' => []])));
+show('limit', static fn () => $named($runtime->reap(1, 1000, ['except' => [$uids[0]]])));
 $locker = $db->connect();
 $locker->query('BEGIN');
 $locker->query('SELECT uid FROM tx_nrllm_agentrun WHERE uid = ' . $uids[4] . ' FOR UPDATE');
-told('with a wake-up, one locked', static fn () => $named($runtime->reap(50, 1000, ['wakeUp' => $wakeUp])));
+show('with a wake-up, one locked', static fn () => $named($runtime->reap(50, 1000, ['wakeUp' => $wakeUp])));
 $locker->rollback();
 $message();
-told('the rest', static fn () => $named($runtime->reap(50, 1000, ['wakeUp' => null])));
-told('nothing left', static fn () => $runtime->reap(50, 1000));
+show('the rest', static fn () => $named($runtime->reap(50, 1000, ['wakeUp' => null])));
+show('nothing left', static fn () => $runtime->reap(50, 1000));
 echo "-- status, due, stranded\n";
 $db->query('DELETE FROM tx_nrllm_agentrun');
-told('empty', static fn () => array_diff_key($runtime->status(5000), array_flip(['server', 'isolation', 'clockSkewMs', 'settings'])));
+show('empty', static fn () => array_diff_key($runtime->status(5000), array_flip(['server', 'isolation', 'clockSkewMs', 'settings'])));
 $now = 1800000000;
 $db->running($now - 5);
 $db->running($now + 5);
@@ -104,15 +104,15 @@ $run('1');
 $run('2', ['requeue_count' => 3]);
 $run('3', ['queued_request' => null]);
 $run('4', ['queued_at' => $now - 10]);
-told('status', static fn () => array_diff_key($runtime->status(now: $now), array_flip(['server', 'isolation', 'clockSkewMs', 'settings'])));
-told('since', static fn () => $runtime->status(now: $now, since: 3)['counts']);
-told('keys', static fn () => array_keys($runtime->status()));
-told('types', static fn () => array_map(get_debug_type(...), $runtime->status()));
+show('status', static fn () => array_diff_key($runtime->status(now: $now), array_flip(['server', 'isolation', 'clockSkewMs', 'settings'])));
+show('since', static fn () => $runtime->status(now: $now, since: 3)['counts']);
+show('keys', static fn () => array_keys($runtime->status()));
+show('types', static fn () => array_map(get_debug_type(...), $runtime->status()));
 $without = static fn (array $runs): array => array_map(static fn (array $run): array => ['uid' => is_int($run['uid'])] + $run, $runs);
-told('due', static fn () => $without($runtime->dueRuns(10, $now)));
-told('due, one', static fn () => $without($runtime->dueRuns(limit: 1, now: $now)));
-told('due then', static fn () => $without($runtime->dueRuns(now: $now - 150)));
-told('stranded', static fn () => $without($runtime->strandedRuns(50, 1, $now)));
-told('stranded, with wake-ups', static fn () => $without($runtime->strandedRuns(olderThanSeconds: 50, limit: 50, now: $now, wakeUp: $wakeUp)));
-told('stranded, again', static fn () => $runtime->strandedRuns(50, 50, $now));
-told('woken up', static fn () => (int) $db->value('SELECT COUNT(*) FROM sys_messenger_messages'));
+show('due', static fn () => $without($runtime->dueRuns(10, $now)));
+show('due, one', static fn () => $without($runtime->dueRuns(limit: 1, now: $now)));
+show('due then', static fn () => $without($runtime->dueRuns(now: $now - 150)));
+show('stranded', static fn () => $without($runtime->strandedRuns(50, 1, $now)));
+show('stranded, with wake-ups', static fn () => $without($runtime->strandedRuns(olderThanSeconds: 50, limit: 50, now: $now, wakeUp: $wakeUp)));
+show('stranded, again', static fn () => $runtime->strandedRuns(50, 50, $now));
+show('messages', static fn () => (int) $db->value('SELECT COUNT(*) FROM sys_messenger_messages'));

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 use Netresearch\NrLlm\Provider\Exception as P;
 
-// The taxonomy, with what a throwable may do to mislead it.
+// The taxonomy, also with throwables that could mislead it.
 final class Network extends Exception implements Psr\Http\Client\NetworkExceptionInterface
 {
 }
@@ -91,7 +91,7 @@ foreach ([401, 403, 429, 500, 599, 400, 404, 499, 200, 399, 600, 0, -1, PHP_INT_
     $errors['code ' . json_encode($code)] = new OddCode($code);
 }
 foreach ($errors as $label => $error) {
-    told($label, static fn () => NrLlmRuntime::classifyFailure($error));
+    show($label, static fn () => NrLlmRuntime::classifyFailure($error));
 }
 $failure = NrLlmRuntime::classifyFailure(error: $errors['nested']);
-told('methods', static fn () => [$failure->failureClass(), $failure->isRetryable(), $failure->tripsCircuit(), $failure->errorClass(), $failure->httpStatus(), $failure->retryAfterSeconds(), (string) $failure]);
+show('methods', static fn () => [$failure->failureClass(), $failure->isRetryable(), $failure->tripsCircuit(), $failure->errorClass(), $failure->httpStatus(), $failure->retryAfterSeconds(), (string) $failure]);

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 require_once __DIR__ . '/../../../phpt/inc/keeper.inc';
 
-// A kept lease: what its methods say in each of its states, and in a forked child.
+// A kept lease: the results of its methods in each of its states, and in a forked child.
 $db = database();
 $runtime = $db->runtime();
 $ways = [
@@ -23,20 +23,20 @@ foreach ($ways as $label => $set) {
         $db->query("UPDATE tx_nrllm_agentrun SET $set WHERE uid = ?", [$uid]);
     }
     check(until(static fn (): bool => $label === 'held' || !$lease->isHeld()), $label);
-    told($label, static fn () => [$lease->state(), $lease->isHeld(), $lease->remainingMs() > 0, $lease->beats() > 0, $lease->lastError(), $lease->runUid() === $uid, $lease->claimedBy()]);
-    told('    step', static fn () => $lease->step());
+    show($label, static fn () => [$lease->state(), $lease->isHeld(), $lease->remainingMs() > 0, $lease->beats() > 0, $lease->lastError(), $lease->runUid() === $uid, $lease->claimedBy()]);
+    show('    step', static fn () => $lease->step());
     if ($set !== null) {
-        told('    kept again', static fn () => $runtime->keepLease($uid, 'worker:a'));
+        show('    kept again', static fn () => $runtime->keepLease($uid, 'worker:a'));
     }
     if ($label === 'held') {
         echo '    ', $db->fork(static function () use ($lease): int {
-            told('in a child', static fn () => [$lease->state(), $lease->isHeld(), $lease->remainingMs(), $lease->lastError()]);
-            told('    step', static fn () => $lease->step());
+            show('in a child', static fn () => [$lease->state(), $lease->isHeld(), $lease->remainingMs(), $lease->lastError()]);
+            show('    step', static fn () => $lease->step());
             $lease->release();
 
             return 3;
         }), "\n";
-        told('after the child', static fn () => [$lease->state(), $lease->lastError()]);
+        show('after the child', static fn () => [$lease->state(), $lease->lastError()]);
     }
     unset($lease);
 }

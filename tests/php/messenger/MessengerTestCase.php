@@ -118,7 +118,7 @@ abstract class MessengerTestCase extends TestCase
     }
 
     /**
-     * Starts children that all wait for a word, and gives it to them at once.
+     * Starts children that all wait for a line on their input, and sends it to them at once.
      *
      * @param list<array{0: string, 1?: mixed}> $roles
      *
@@ -144,7 +144,7 @@ abstract class MessengerTestCase extends TestCase
         return $children;
     }
 
-    /** What a child says until it ends; it must end well. */
+    /** The output of a child until it ends; its exit code must be 0. */
     protected function finish(array $child): string
     {
         $output = stream_get_contents($child['out']);

@@ -14,12 +14,12 @@ final class ProcessesTest extends MessengerTestCase
     {
         foreach ([60, 7, 60, 60, 60] as $limit) {
             $uuids = array_map($this->uuid(...), $this->stale(60));
-            $told = [];
+            $reported = [];
             foreach ($this->release([['reap', $limit], ['reap', $limit], ['reap', $limit]]) as $child) {
-                array_push($told, ...explode("\n", trim($this->finish($child))));
+                array_push($reported, ...explode("\n", trim($this->finish($child))));
             }
-            $told = array_values(array_filter($told));
-            self::assertEqualsCanonicalizing(array_map(static fn (string $uuid): string => "$uuid true", $uuids), $told, 'exactly 60 requeues');
+            $reported = array_values(array_filter($reported));
+            self::assertEqualsCanonicalizing(array_map(static fn (string $uuid): string => "$uuid true", $uuids), $reported, 'exactly 60 requeues');
             self::assertSame(60, $this->messageCount(), 'exactly 60 messages');
             self::assertSame(60, (int) $this->db->value("SELECT COUNT(*) FROM tx_nrllm_agentrun WHERE status = 'queued' AND requeue_count = 1"));
             self::assertEqualsCanonicalizing($uuids, $this->receiveAll($this->transport()));
@@ -38,7 +38,7 @@ final class ProcessesTest extends MessengerTestCase
                 array_push($claimed, ...explode("\n", $output));
             }
         }
-        self::assertEqualsCanonicalizing($uuids, $claimed, 'each run was woken, and claimed once');
+        self::assertEqualsCanonicalizing($uuids, $claimed, 'a worker was notified of each run, and claimed it once');
     }
 
     public function testAProcessThatIsKilledStrandsNoRun(): void
@@ -49,7 +49,7 @@ final class ProcessesTest extends MessengerTestCase
             $reaps = $round % 2 === 0;
             $runs = $reaps ? $this->stale(60) : array_map(fn (int $i): int => $this->db->running($this->now + 3600), range(1, 60));
             [$child] = $this->release([$reaps ? ['reap', 3] : ['recover', $runs]]);
-            // It is killed when it has told of so many, wherever it is by then.
+            // It is killed after its report of so many, at whatever statement it is then.
             for ($lines = mt_rand(0, 40); $lines > 0; $lines--) {
                 fgets($child['out']);
             }
@@ -60,7 +60,7 @@ final class ProcessesTest extends MessengerTestCase
             $queued = $this->check($runs, "round $round");
             $inTheMiddle += (int) ($queued > 0 && $queued < 60);
 
-            // The next reaper finishes it.
+            // The next reaper handles the rest.
             $this->db->query("UPDATE tx_nrllm_agentrun SET lease_expires = ? WHERE status = 'running'", [$this->now - 1]);
             $this->runtime->reap(100, null, ['wakeUp' => $this->wakeUp()]);
             self::assertSame(60, $this->check($runs, "round $round, finished"));
@@ -71,12 +71,12 @@ final class ProcessesTest extends MessengerTestCase
     }
 
     /**
-     * No run queued without its message, no message for a run that is not queued, no run lost.
-     * Returns how many are queued.
+     * Checks that no run is queued without its message, no message is there for a run that is not
+     * queued, and no run is lost. Returns how many are queued.
      */
     private function check(array $runs, string $why): int
     {
-        // What the dead process had begun is over when its locks are gone.
+        // The transaction of the killed process has ended when its locks are released.
         $link = $this->db->link();
         $link->begin_transaction();
         $rows = $link->query('SELECT uuid, status, requeue_count FROM tx_nrllm_agentrun FORCE INDEX (PRIMARY) FOR UPDATE')->fetch_all(MYSQLI_ASSOC);
@@ -89,8 +89,8 @@ final class ProcessesTest extends MessengerTestCase
                 $queued[] = $row['uuid'];
             }
         }
-        $woken = array_map(static fn (array $message): string => unserialize(stripslashes($message['body']))->getMessage()->runUuid, $this->rows());
-        self::assertEqualsCanonicalizing($queued, $woken, "$why: one message for each queued run, and no other");
+        $notified = array_map(static fn (array $message): string => unserialize(stripslashes($message['body']))->getMessage()->runUuid, $this->rows());
+        self::assertEqualsCanonicalizing($queued, $notified, "$why: one message for each queued run, and no other");
 
         return count($queued);
     }

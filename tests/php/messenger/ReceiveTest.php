@@ -7,8 +7,8 @@ namespace NrLlmRuntime\Tests\Messenger;
 use Netresearch\NrLlm\Provider\Exception\ProviderConnectionException;
 
 /**
- * What is written is received, decoded and acknowledged by the real transport, when it is due and
- * not before.
+ * The real transport receives, decodes and acknowledges the messages that were written, when they
+ * are due and not before.
  */
 final class ReceiveTest extends MessengerTestCase
 {
@@ -43,8 +43,8 @@ final class ReceiveTest extends MessengerTestCase
         self::assertSame([1001, true], [$recovery->delayMs(), $recovery->wokenUp()]);
         $requeued = (int) $this->db->value('SELECT tstamp FROM tx_nrllm_agentrun WHERE uid = ?', [$uid]);
         $transport = $this->transport();
-        // The transport is asked until it gives the message; it is never before the run is due,
-        // which the table alone says as well.
+        // The transport is polled until it returns the message, which is never before the run is
+        // due by the table alone.
         for ($received = []; $received === []; $received = [...$transport->get()]) {
             $asked = microtime(true);
             self::assertLessThan($this->now + 20, $asked, 'the message comes');
@@ -78,7 +78,7 @@ final class ReceiveTest extends MessengerTestCase
         }
     }
 
-    public function testStrandedRunsAreWokenOnce(): void
+    public function testStrandedRunsGetOneMessage(): void
     {
         $uuids = [];
         for ($i = 0; $i < 5; $i++) {

@@ -13,8 +13,8 @@ use Symfony\Component\Messenger\Stamp\StampInterface;
 use Symfony\Component\Messenger\Transport\Serialization\SerializerInterface;
 
 /**
- * What the serializer writes is the template, and what is written from it is what the transport
- * would have written.
+ * The template is the serializer's output, and a message that is written from it equals the
+ * transport's own.
  */
 final class TemplateTest extends MessengerTestCase
 {

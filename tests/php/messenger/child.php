@@ -1,8 +1,8 @@
 <?php
 
 /**
- * A process of the tests: reaper, worker or consumer. Says `ready`, waits for a word, works, and
- * says what it did, a line a step.
+ * A process of the tests: reaper, worker or consumer. Prints `ready`, waits for a line on its
+ * input, works, and prints one line per step.
  *
  *   php child.php ROLE DATABASE JSON-ARGUMENT
  */
@@ -17,7 +17,7 @@ use Symfony\Component\Messenger\Bridge\Doctrine\Transport\DoctrineTransport;
 use Symfony\Component\Messenger\Envelope;
 use Symfony\Component\Messenger\Transport\Serialization\PhpSerializer;
 
-// The parent may be gone, or have killed the others: nothing is left behind for long.
+// The parent may have ended, or have killed the others: this process ends soon.
 set_time_limit(60);
 require_once __DIR__ . '/vendor.php';
 
@@ -32,7 +32,7 @@ $say = static function (string $word): void {
     fwrite(STDOUT, "$word\n");
 };
 $roles = [
-    // Everything there is, in steps of so many.
+    // All stale runs, in calls of so many.
     'reap' => static function (int $limit) use ($runtime, $wakeUp, $say): void {
         do {
             $report = $runtime->reap($limit, null, ['wakeUp' => $wakeUp]);
@@ -48,8 +48,8 @@ $roles = [
             $say($recovery->outcome());
         }
     },
-    // The real transport, until so many messages are gone for good. Its consumers deadlock among
-    // each other: they try again.
+    // The real transport, until so many messages are acknowledged. Its consumers deadlock among
+    // each other, and retry.
     'consume' => static function (int $total) use ($account, $say, $runtime): void {
         $dbal = DriverManager::getConnection(['driver' => 'mysqli', 'charset' => 'utf8mb4'] + $account);
         $transport = new DoctrineTransport(new Connection(['table_name' => 'sys_messenger_messages', 'auto_setup' => false], $dbal), new PhpSerializer());
