@@ -10,7 +10,7 @@ require __DIR__ . '/inc/provider.inc';
 use Netresearch\NrLlm\Provider\Exception as P;
 
 /** Returns its attempts after the lease was lost and some more code has run. */
-final class Slow extends P\FallbackChainExhaustedException
+class Slow extends P\FallbackChainExhaustedException
 {
     public static Closure $until;
 
@@ -22,6 +22,10 @@ final class Slow extends P\FallbackChainExhaustedException
         return [['error' => new P\ProviderConnectionException('x')]];
     }
 }
+/** The same in a hook of the code. An older PHP than 8.4 has no hooks: there it is a chain as above. */
+eval(PHP_VERSION_ID >= 80400
+    ? 'class SlowCode extends ' . P\ProviderResponseException::class . ' { public $code { get { (new Slow([]))->getAttemptErrors(); return 503; } } }'
+    : 'class SlowCode extends Slow { public function __construct() { parent::__construct([]); } }');
 /** Catches every exception. */
 final class Greedy extends P\FallbackChainExhaustedException
 {
@@ -43,6 +47,7 @@ $calls = [
     'greedy' => static fn () => NrLlmRuntime::classifyFailure(new Greedy([])),
     'in a chain' => static fn () => NrLlmRuntime::classifyFailure(new P\FallbackChainExhaustedException([['error' => new Slow([])]])),
     'in a fiber' => static fn () => (new Fiber(static fn () => NrLlmRuntime::classifyFailure(new Slow([]))))->start(),
+    'in a hook' => static fn () => NrLlmRuntime::classifyFailure(new SlowCode()),
     'recoverFailure' => static function () use ($runtime, &$other): void { $runtime->recoverFailure($other, 'worker:a', new Slow([])); },
 ];
 foreach ($calls as $label => $call) {
@@ -95,6 +100,10 @@ in a chain
   thrown: NrLlmLeaseLostException
   once: nothing thrown
 in a fiber
+  reported
+  thrown: NrLlmLeaseLostException
+  once: nothing thrown
+in a hook
   reported
   thrown: NrLlmLeaseLostException
   once: nothing thrown

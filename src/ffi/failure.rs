@@ -117,12 +117,14 @@ impl Throwable for Described {
 struct TypesView {
     types: [&'static str; KnownType::ALL.len()],
     fallback_chain: usize,
+    by_code: usize,
     max_chain: usize,
 }
 
 /// Returns the types of the taxonomy as JSON: `types` lists the PHP classes and interfaces in the
 /// order of the tests (the first is type 1, and so on), `fallbackChain` is the type of an exhausted
-/// chain, `maxChain` is the maximum number of nested chains to follow.
+/// chain, `byCode` is the type whose code decides, `maxChain` is the maximum number of nested chains
+/// to follow.
 ///
 /// `types` receives the text, freed with `nrllm_string_free()`. Any thread may call it.
 ///
@@ -140,6 +142,7 @@ pub unsafe extern "C" fn nrllm_failure_types(
         json(&TypesView {
             types: KnownType::ALL.map(KnownType::class_name),
             fallback_chain: NrllmFailureType::FallbackChainExhausted as usize,
+            by_code: NrllmFailureType::ProviderResponse as usize,
             max_chain: MAX_CHAIN,
         })
     })

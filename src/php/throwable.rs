@@ -1,7 +1,8 @@
 //! The failure taxonomy's questions, answered by a Zend object: without autoloading, without recursion, and without running
-//! user code except `getAttemptErrors()` (rule 26).
+//! user code except `getAttemptErrors()` and a get hook of `$code` (rule 26).
 
 use std::cell::Cell;
+use std::ffi::c_char;
 use std::ptr::{self, null, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -10,6 +11,7 @@ use ext_php_rs::ffi::{
     zend_class_entry, zend_function, zend_hash_find, zend_hash_str_find, zend_property_info,
     zend_string,
 };
+use ext_php_rs::flags::DataType;
 use ext_php_rs::types::{ZendHashTable, ZendObject, ZendStr, Zval};
 use ext_php_rs::zend::{ClassEntry, ce};
 
@@ -126,8 +128,14 @@ impl Throwable for Object {
     }
 
     fn code(&self) -> Option<i64> {
-        // getCode() is final and returns this property: reading its slot runs no user code, also where the property was unset.
-        property(self.object()?, Property::Code)?.long()
+        let object = self.object()?;
+        let info = declaration(object.get_class_entry(), Property::Code)?;
+        let stored = slot(object, info);
+        // getCode() is final and reads this property. Its own declaration has no hook, and __get() is not called where the property was unset.
+        if is_native(info) || stored.is_some_and(|value| value.get_type() == DataType::Undef) {
+            return stored?.long();
+        }
+        call_public(object, "getcode")?.dereference().long()
     }
 
     fn retry_after(&self) -> Option<i64> {
@@ -181,6 +189,14 @@ fn property(object: &ZendObject, name: Property) -> Option<&Zval> {
 /// A property that a class of the object declares, whatever its visibility. `None` for one that is static, or that has no slot.
 fn declared_property(object: &ZendObject, name: Property) -> Option<&Zval> {
     slot(object, declaration(object.get_class_entry(), name)?)
+}
+
+/// Returns whether a native class declares the property: such a one has no hooks.
+fn is_native(info: &zend_property_info) -> bool {
+    /// From Zend/zend_compile.h; the same in PHP 8.2 to 8.6.
+    const ZEND_INTERNAL_CLASS: c_char = 1;
+    // SAFETY: the class that declares a property lives as long as its declaration.
+    unsafe { info.ce.as_ref() }.is_some_and(|class| class.type_ == ZEND_INTERNAL_CLASS)
 }
 
 /// The declaration of a property by the class or by one above it.

@@ -12,13 +12,13 @@ use Throwable;
  * and their order, and derives the failure class.
  *
  * No class is loaded and no code of the program runs, except getAttemptErrors() of an exhausted
- * fallback chain.
+ * fallback chain and a get hook of `$code` (PHP 8.4).
  *
  * @internal
  */
 final class Facts
 {
-    /** @var array{types: list<class-string>, fallbackChain: int, maxChain: int}|null */
+    /** @var array{types: list<class-string>, fallbackChain: int, byCode: int, maxChain: int}|null */
     private static ?array $taxonomy = null;
 
     /**
@@ -39,7 +39,7 @@ final class Facts
     private static function gather(Throwable $error): array
     {
         $taxonomy = self::$taxonomy ??= Call::json('nrllm_failure_types');
-        ['types' => $types, 'fallbackChain' => $chain, 'maxChain' => $limit] = $taxonomy;
+        ['types' => $types, 'fallbackChain' => $chain, 'byCode' => $byCode, 'maxChain' => $limit] = $taxonomy;
         $retryAfter = null;
         for ($followed = 0; $followed <= $limit; $followed++) {
             // The waiting time of the deciding error, or else that of the nearest exception that
@@ -47,7 +47,7 @@ final class Facts
             $retryAfter = self::retryAfter($error) ?? $retryAfter;
             $type = self::type($error, $types);
             if ($type !== $chain) {
-                return [$type, self::code($error), $retryAfter];
+                return [$type, $type === $byCode ? self::code($error) : null, $retryAfter];
             }
             $last = self::lastAttempt($error);
             if ($last === null) {
@@ -73,10 +73,20 @@ final class Facts
     }
 
     /**
-     * Returns the code as it is stored: getCode() would call __get() where the property was unset.
+     * Returns what getCode() returns. Without a hook the stored code is read: getCode() would call
+     * __get() where the property was unset.
      */
     private static function code(Throwable $error): ?int
     {
+        if (PHP_VERSION_ID >= 80400 && (new \ReflectionProperty($error, 'code'))->hasHook(\PropertyHookType::Get)) {
+            try {
+                $code = $error->getCode();
+            } catch (Throwable) {
+                return null;
+            }
+
+            return is_int($code) ? $code : null;
+        }
         $properties = get_mangled_object_vars($error);
         $code = $properties["\0*\0code"] ?? $properties['code'] ?? null;
 
