@@ -231,6 +231,8 @@ fn start_once(options: &[&str]) -> Result<(Process, Endpoint), String> {
     let data = folder.join("data");
     let copied = Command::new("cp").arg("-a").arg(template).arg(&data).status().expect("cp runs");
     assert!(copied.success(), "the data folder is copied");
+    // MySQL's identity of a server: a replica refuses a primary that has the same.
+    let _ = fs::remove_file(data.join("auto.cnf"));
 
     // The account exists before the server reports that it is ready.
     let init = folder.join("init.sql");
