@@ -10,9 +10,13 @@ $db = new TestDb();
 $uid = $db->running(2000000000);
 $connections = static fn (): int => (int) $db->value('SELECT COUNT(*) FROM information_schema.processlist WHERE db = ? AND id <> CONNECTION_ID()', [$db->name]);
 $descriptors = static fn (): int => count(scandir('/proc/self/fd'));
-// The time limits distinguish settings as a password does.
+$db->link()->query("CREATE USER `$db->name`@localhost IDENTIFIED BY 'only-for-this-test'");
+$db->link()->query("GRANT SELECT, UPDATE ON `$db->name`.* TO `$db->name`@localhost");
+register_shutdown_function(static fn () => $db->connect(null)->query("DROP USER `$db->name`@localhost"));
 $use = static function (int $number, bool $close) use ($db, $uid): void {
-    $runtime = $db->runtime(['queryTimeoutMs' => 5000 + $number]);
+    $password = "only-for-this-test-$number";
+    $db->link()->query("ALTER USER `$db->name`@localhost IDENTIFIED BY '$password'");
+    $runtime = $db->runtime([], ['user' => $db->name, 'password' => $password]);
     check($runtime->renewLease($uid, 'worker:a', 2000000000 + $number), 'renewed');
     $lease = $runtime->keepLease($uid, 'worker:a', 30);
     $lease->release();

@@ -8,11 +8,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use mysql_async::Params;
+use nrllm_runtime::config::options::Options;
+use nrllm_runtime::domain::failure::FailureClass;
 use nrllm_runtime::error::Kind;
 
 use crate::support::PATIENCE;
 use crate::support::database::{Database, Run, Shape};
 use crate::support::harness::{Harness, LEASE, OWNER, error_of};
+use crate::support::proxy::{Fault, Proxy, When};
 use crate::support::server::{Endpoint, Server};
 
 /// A proxy that stalls the reply to a request after its first bytes. It closes the server's side
@@ -134,6 +137,27 @@ fn p29_stalled_reply_leaves_no_row_lock_or_connection() {
         assert!(error.message.contains("queryTimeoutMs"), "{error}");
         // The session exists and sends nothing more.
         until_closed(&server, &mut database, "a stalled reply");
+        database.client().run(&format!(
+            "SELECT uid FROM {} WHERE uid = {uid} FOR UPDATE NOWAIT",
+            harness.options.table.quoted()
+        ));
+    }
+}
+
+#[test]
+fn p29_server_that_becomes_read_only_in_a_transaction_leaves_no_row_lock() {
+    let server = Server::start(&[]);
+    let mut database = Database::on(&server, &Shape::default());
+    for number in [1290, 1836, 1792, 1047] {
+        let uid = database.insert(&Run::running(OWNER, LEASE));
+        let proxy = Proxy::start(server.endpoint());
+        // After the locking read of the same transaction.
+        proxy.rule(When::statement("UPDATE "), Fault::Refuse(number));
+        let mut harness = Harness::at(proxy.endpoint(), database.name(), Options::default());
+        let answer = harness.recover_failure(uid, OWNER, FailureClass::Connection, "Error");
+        let error = error_of(Kind::Connection, answer);
+        assert_eq!(error.code, number);
+        until_closed(&server, &mut database, "read-only in a transaction");
         database.client().run(&format!(
             "SELECT uid FROM {} WHERE uid = {uid} FOR UPDATE NOWAIT",
             harness.options.table.quoted()
