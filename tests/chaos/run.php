@@ -43,11 +43,10 @@ final class Chaos
         'init_connect' => ["'BEGIN'"], 'time_zone' => ["'+05:30'"], 'wait_timeout' => ['1'], 'innodb_lock_wait_timeout' => ['1', '1000'],
     ];
     /**
-     * The maximum number of the actors' connections: of the product two for each of three workers
-     * (one for calls, one while it keeps leases) and one for each other actor, and one of PHP's own
-     * for each.
+     * The maximum number of the actors' connections at rest: for each of the six one of the
+     * extension, and one of PHP's own.
      */
-    private const CONNECTIONS = 3 * 2 + 3 + 6;
+    private const CONNECTIONS = 6 * 2;
     private const RUNS = 10;
     /** How long faults happen, and how long it may take after them until every run has ended. */
     private const WINDOW_MS = 3000;
@@ -59,10 +58,8 @@ final class Chaos
      * }>
      */
     private array $actors = [];
-    /** @var resource|null */
-    private $proxy = null;
-    /** @var array<int, resource> */
-    private array $proxyPipes = [];
+    /** @var list<array{process: resource, pipes: array<int, resource>}> one before each node */
+    private array $proxies = [];
     private ?mysqli $watcher = null;
     private ?mysqli $locker = null;
     /** @var array<string, string> the server's defaults of this round */
@@ -87,32 +84,36 @@ final class Chaos
 
     public function __construct(private readonly Site $site, private readonly int $seed, private readonly array $options, private readonly string $top)
     {
-        if (!$site->cluster) {
-            $probe = stream_socket_server('tcp://127.0.0.1:0');
-            $port = (int) explode(':', stream_socket_get_name($probe, false))[1];
-            fclose($probe);
-            $this->proxy = proc_open([PHP_BINARY, '-n', __DIR__ . '/proxy.php', (string) $port, (string) $site->nodes[0]->port], [['pipe', 'r'], ['pipe', 'w'], STDERR], $this->proxyPipes);
-            if (fgets($this->proxyPipes[1]) !== "ready\n") {
-                throw new RuntimeException('the proxy did not start');
-            }
-            $this->round['ports'] = [$port];
-        } else {
-            $this->round['ports'] = array_map(fn(Node $node): int => $node->port, $site->nodes);
+        $this->round['ports'] = array_map($this->startProxy(...), $site->nodes);
+    }
+
+    /** Returns the port of a new proxy before a node. */
+    private function startProxy(Node $node): int
+    {
+        $probe = stream_socket_server('tcp://127.0.0.1:0');
+        $port = (int) explode(':', stream_socket_get_name($probe, false))[1];
+        fclose($probe);
+        $process = proc_open([PHP_BINARY, '-n', __DIR__ . '/proxy.php', (string) $port, (string) $node->port], [['pipe', 'r'], ['pipe', 'w'], STDERR], $pipes);
+        $this->proxies[] = ['process' => $process, 'pipes' => $pipes];
+        if (fgets($pipes[1]) !== "ready\n") {
+            throw new RuntimeException('the proxy did not start');
         }
+
+        return $port;
     }
 
     public function end(): void
     {
         $this->killActors();
-        if ($this->proxy !== null) {
-            proc_terminate($this->proxy, SIGKILL);
-            proc_close($this->proxy);
+        foreach ($this->proxies as ['process' => $process]) {
+            proc_terminate($process, SIGKILL);
+            proc_close($process);
         }
     }
 
-    private function toProxy(string $line): void
+    private function toProxy(string $line, int $which): void
     {
-        fwrite($this->proxyPipes[0], "$line\n");
+        fwrite($this->proxies[$which % count($this->proxies)]['pipes'][0], "$line\n");
     }
 
     public function play(int $number): Checker
@@ -138,7 +139,7 @@ final class Chaos
         $this->file = "$folder/round.json";
         file_put_contents($this->file, json_encode($this->round, JSON_THROW_ON_ERROR));
         $this->prepare($database, $runs, $random->getInt(0, 1));
-        $this->setDefaults($this->defaults);
+        $this->setDefaults();
 
         $this->spawn('worker0', 'worker', 0);
         $this->spawn('worker1', 'worker', 1);
@@ -165,10 +166,9 @@ final class Chaos
             usleep(20_000);
             // A round goes on until the last fault has been lifted and every run has ended.
         } while (($schedule !== [] || !$ended) && $ms < self::WINDOW_MS + self::CALM_MS);
-        $this->site->cluster || $checker->atRest($this->connections(10, fn(array $found): bool => count($found) <= self::CONNECTIONS && array_filter($found, Checker::holdsWithoutACall(...)) === []), self::CONNECTIONS);
+        $checker->atRest($this->connections(10, fn(array $found): bool => count($found) <= self::CONNECTIONS && array_filter($found, Checker::holdsWithoutACall(...)) === []), self::CONNECTIONS);
         $this->endActors();
-        $this->site->cluster || $checker->afterTheEnd($this->connections(10, fn(array $found): bool => $found === []));
-        $this->setDefaults(array_fill_keys(array_keys(self::DEFAULTS), 'DEFAULT'));
+        $checker->afterTheEnd($this->connections(10, fn(array $found): bool => $found === []));
         // Again after all actors have ended, so that a late write is seen.
         $rows = null;
         for ($tries = 0; $rows === null && $tries < 100; $tries++) {
@@ -198,7 +198,7 @@ final class Chaos
     private function schedule(Random\Randomizer $random): array
     {
         $kinds = $this->site->cluster
-            ? ['kill worker', 'kill worker', 'stop worker', 'kill reaper', 'stop reaper', 'kill connections', 'lock rows', 'kill node', 'cut node off', 'cut node off']
+            ? ['kill worker', 'kill worker', 'stop worker', 'kill reaper', 'stop reaper', 'kill connections', 'lock rows', 'kill node', 'cut node off', 'cut node off', 'cut', 'deaf']
             : ['kill worker', 'kill worker', 'stop worker', 'stop worker', 'kill reaper', 'stop reaper', 'kill dispatcher', 'restart server', 'kill connections', 'lock rows', 'cut', 'slow', 'hold', 'deaf', 'connection limit'];
         $schedule = [];
         for ($i = $random->getInt(3, 6); $i > 0; $i--) {
@@ -265,7 +265,7 @@ final class Chaos
     private function withSettings(array $schedule, int $number): array
     {
         $this->defaults = $this->glitches = [];
-        if ($this->site->cluster || isset($this->options['step']) || $this->round['skew'] !== 0) {
+        if (isset($this->options['step']) || $this->round['skew'] !== 0) {
             return $schedule;
         }
         $random = new Random\Randomizer(new Random\Engine\Mt19937($this->seed * 100_003 + $number + 2_000_000_011));
@@ -293,26 +293,29 @@ final class Chaos
         return $schedule;
     }
 
-    /** @param array<string, string> $values for sessions that begin from now on */
-    private function setDefaults(array $values): void
+    /** Sets the round's defaults, and resets all others, for sessions that begin from now on. */
+    private function setDefaults(): void
     {
-        if ($this->site->cluster) {
-            return;
-        }
-        foreach ($values as $name => $value) {
-            for ($until = hrtime(true) + 10_000_000_000;; usleep(50_000)) {
-                if ($this->quietly(fn(mysqli $link) => $link->query("SET GLOBAL $name = " . ($value === 'DEFAULT' && $name === 'init_connect' ? "''" : $value)), 0)) {
-                    break;
-                }
-                hrtime(true) < $until || throw new RuntimeException("the default $name could not be set: {$this->refused}");
+        foreach (array_keys($this->site->nodes) as $index) {
+            for ($until = hrtime(true) + 30_000_000_000; !$this->setDefaultsOf($index); usleep(50_000)) {
+                hrtime(true) < $until || throw new RuntimeException("the defaults could not be set: {$this->refused}");
             }
         }
-        // Its default differs from the one that is compiled in: it depends on max_join_size.
-        $this->quietly(fn(mysqli $link) => $link->query('SET GLOBAL max_connections = 100'), 0);
+    }
+
+    private function setDefaultsOf(int $index): bool
+    {
+        $values = $this->defaults + array_fill_keys(array_keys(self::DEFAULTS), 'DEFAULT');
+        $values['init_connect'] = $values['init_connect'] === 'DEFAULT' ? "''" : $values['init_connect'];
+        // Lowered by a fault of an earlier round that could not be lifted.
+        $values['max_connections'] = '100';
+        $set = implode(', ', array_map(fn(string $name, string $value): string => "GLOBAL $name = $value", array_keys($values), $values));
+
+        return $this->quietly(fn(mysqli $link) => $link->query("SET $set"), $index);
     }
 
     /**
-     * Returns the actors' connections on the server as soon as they satisfy a condition, or after
+     * Returns the actors' connections on all nodes as soon as they satisfy a condition, or after
      * so many seconds.
      *
      * @return list<array{id: int, command: string, idleMs: int, transaction: bool}>
@@ -320,12 +323,18 @@ final class Chaos
     private function connections(int $seconds, Closure $right): array
     {
         for ($until = hrtime(true) + $seconds * 1_000_000_000;; usleep(100_000)) {
-            $found = null;
-            $this->quietly(function (mysqli $link) use (&$found): void {
-                $found = array_map(fn(array $row): array => ['id' => (int) $row['ID'], 'command' => $row['COMMAND'], 'idleMs' => (int) $row['TIME_MS'], 'transaction' => $row['trx_id'] !== null],
-                    $link->query("SELECT p.ID, p.COMMAND, p.TIME_MS, t.trx_id FROM information_schema.PROCESSLIST AS p LEFT JOIN information_schema.INNODB_TRX AS t ON t.trx_mysql_thread_id = p.ID
-                        WHERE p.USER = '" . Site::ACTOR . "'")->fetch_all(MYSQLI_ASSOC));
-            }, 0);
+            $found = [];
+            foreach (array_keys($this->site->nodes) as $index) {
+                $answered = $this->quietly(function (mysqli $link) use (&$found): void {
+                    array_push($found, ...array_map(fn(array $row): array => ['id' => (int) $row['ID'], 'command' => $row['COMMAND'], 'idleMs' => (int) $row['TIME_MS'], 'transaction' => $row['trx_id'] !== null],
+                        $link->query("SELECT p.ID, p.COMMAND, p.TIME_MS, t.trx_id FROM information_schema.PROCESSLIST AS p LEFT JOIN information_schema.INNODB_TRX AS t ON t.trx_mysql_thread_id = p.ID
+                            WHERE p.USER = '" . Site::ACTOR . "'")->fetch_all(MYSQLI_ASSOC)));
+                }, $index);
+                if (!$answered) {
+                    $found = null;
+                    break;
+                }
+            }
             if ($found !== null && ($right($found) || hrtime(true) > $until)) {
                 return $found;
             }
@@ -344,7 +353,7 @@ final class Chaos
             $schedule[] = ['at' => $fault['at'] + $after, 'kind' => $kind, 'which' => $fault['which'], 'size' => $fault['size']];
             usort($schedule, fn(array $a, array $b): int => $a['at'] <=> $b['at']);
         };
-        $lifts = ['continue worker', 'continue reaper', 'start server', 'unlock rows', 'fast', 'go', 'no connection limit', 'start node', 'connect node', 'unlock tables', 'clock glitch over'];
+        $lifts = ['continue worker', 'continue reaper', 'start server', 'unlock rows', 'fast', 'go', 'no connection limit', 'start node', 'connect node', 'unlock tables', 'clock glitch over', 'set defaults'];
         if (!in_array($kind, $lifts, true)) {
             $this->faults[$kind] = ($this->faults[$kind] ?? 0) + 1;
         }
@@ -380,6 +389,11 @@ final class Chaos
                 break;
             case 'start server':
                 $this->site->nodes[0]->runs() || $this->site->nodes[0]->start();
+                // A site has them in its server's configuration.
+                $then(0, 'set defaults');
+                break;
+            case 'set defaults':
+                $this->setDefaultsOf($which % count($this->site->nodes)) || $then(100, 'set defaults');
                 break;
             case 'kill node':
             case 'cut node off':
@@ -408,6 +422,7 @@ final class Chaos
                 $kind === 'start node' ? $node->start() : $node->signal(SIGCONT);
                 $this->site->awaitReady($node, 90);
                 $this->server = 0;
+                $this->setDefaultsOf($which % 3);
                 break;
             case 'kill connections':
                 $this->quietly(function (mysqli $link) use ($size): void {
@@ -437,33 +452,33 @@ final class Chaos
                 $this->locker = null;
                 break;
             case 'cut':
-                $this->toProxy('cut');
+                $this->toProxy('cut', $which);
                 break;
             case 'slow':
-                $this->toProxy('slow ' . (5 + intdiv($size, 10)));
+                $this->toProxy('slow ' . (5 + intdiv($size, 10)), $which);
                 $then(1500, 'fast');
                 break;
             case 'fast':
-                $this->toProxy('slow 0');
+                $this->toProxy('slow 0', $which);
                 break;
             case 'hold':
             case 'deaf':
-                $this->toProxy($kind);
+                $this->toProxy($kind, $which);
                 $then(200 + $size * 3, 'go');
                 break;
             case 'stall':
-                $this->toProxy('stall ' . 5 + $size % 200);
+                $this->toProxy('stall ' . 5 + $size % 200, $which);
                 $then(200 + $size * 3, 'go');
                 break;
             case 'go':
-                $this->toProxy('go');
+                $this->toProxy('go', $which);
                 break;
             case 'alter table':
                 $change = ['ADD COLUMN IF NOT EXISTS queued_at int unsigned NOT NULL DEFAULT 0', 'DROP COLUMN IF EXISTS queued_at', 'ADD KEY IF NOT EXISTS lease (status, lease_expires)', 'DROP KEY IF EXISTS lease'][$which % 4];
                 $this->quietly(function (mysqli $link) use ($change): void {
                     $link->query('SET SESSION lock_wait_timeout = 1');
                     $link->query("ALTER TABLE tx_nrllm_agentrun $change");
-                }, 0);
+                }, $which);
                 break;
             case 'lock tables':
                 $this->dump = null;
@@ -471,7 +486,7 @@ final class Chaos
                     $link->query('SET SESSION lock_wait_timeout = 1');
                     $link->query('FLUSH TABLES WITH READ LOCK');
                     $this->dump = $link;
-                }, 0);
+                }, $which);
                 $then(200 + $size * 2, 'unlock tables');
                 break;
             case 'unlock tables':
@@ -496,7 +511,7 @@ final class Chaos
                 break;
             case 'connection limit':
                 $this->quietly(fn(mysqli $link) => $link->query('SET GLOBAL max_connections = 10'), 0);
-                $this->toProxy('cut');
+                $this->toProxy('cut', $which);
                 $then(800 + $size, 'no connection limit');
                 break;
             case 'no connection limit':
@@ -505,7 +520,7 @@ final class Chaos
                         break;
                     }
                     // Full, or just starting again: then with the usual limit.
-                    $this->toProxy('cut');
+                    $this->toProxy('cut', $which);
                     usleep(50_000);
                 }
                 break;
