@@ -1,5 +1,5 @@
 --TEST--
-A panic of the driver over a reply that it cannot read is an exception, and the next call works
+A panic of the driver while it connects is an exception, prints nothing, and the next call works
 --EXTENSIONS--
 nrllm_runtime
 --FILE--
@@ -16,9 +16,20 @@ $server = stream_socket_server('tcp://127.0.0.1:0');
 $port = (int) explode(':', stream_socket_get_name($server, false))[1];
 $pid = pcntl_fork();
 if ($pid === 0) {
-    // Requests the password by RSA and sends an empty packet for the key, of which the driver
-    // reads the part after the first byte.
-    while (true) {
+    // Requests the password by RSA. It sends an empty packet for the key, of which the driver reads
+    // the part after the first byte, and later a key of 2 048 bits.
+    $key = <<<'PEM'
+        -----BEGIN PUBLIC KEY-----
+        MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAtF9ib/mtEubNndNzgikt
+        PXuBbv4XAMoXLYaPJ9ymKPq3MbuIAenbCKwgz4pjJyF3/0oMs/c2j6VqM+S9i3rC
+        O+/Sym7xL6sHZmpqyp+K6tY2a2WfddG/Q6FeY+tZEkDvxBNKLY5npZRIndaE+OPC
+        TsIfhLZxiMc6UAI1wWMhkgXedCKZLeX/ACNmvvUYATAtLT3R5x1dSM9DhEJ4i4i/
+        nWIjTnBbxhwFt+zpL/XtMEBP+7dW1Y+AmnzxbCO5tprZxaZsnrr3xe2mlkR/HyiY
+        ajy1BpT2OC9hEWeS2VQDkiUNfNxnG/nKgQ6qIq8nRLEAhS/pK35YrQkycWzG9yr1
+        xwIDAQAB
+        -----END PUBLIC KEY-----
+        PEM;
+    for ($number = 0;; $number++) {
         $client = stream_socket_accept($server, 60);
         if ($client === false) {
             break;
@@ -29,7 +40,7 @@ if ($pid === 0) {
         fread($client, 4096);
         fwrite($client, packet(2, "\x01\x04"));
         fread($client, 4096);
-        fwrite($client, packet(4, ''));
+        fwrite($client, packet(4, $number < 3 ? '' : "\x01$key"));
         fread($client, 4096);
         fclose($client);
     }
@@ -49,13 +60,28 @@ for ($round = 0; $round < 3; $round++) {
     }
     var_dump($good->renewLease($uid, 'w', time() + 900));
 }
+// The longest password that such a key encrypts is sent, and the connection ends here; a longer one
+// cannot be encrypted.
+foreach ([213, 214] as $length) {
+    $password = str_repeat('s3cret', 36);
+    $runtime = new NrLlmRuntime(['host' => '127.0.0.1', 'port' => $port, 'user' => 'u', 'password' => substr($password, 0, $length), 'dbname' => 'd']);
+    try {
+        $runtime->renewLease(1, 'w', 5);
+        echo "nothing thrown\n";
+    } catch (NrLlmException $error) {
+        check(!str_contains((string) $error, 's3cret'), 'the password is not shown');
+        echo $length, ': ', get_class($error), $length === 214 ? ': ' . str_replace((string) $port, 'PORT', $error->getMessage()) : '', "\n";
+    }
+}
 posix_kill($pid, SIGKILL);
 pcntl_waitpid($pid, $status);
 ?>
 --EXPECTF--
-%ANrLlmConnectionException in line %d
+NrLlmConnectionException in line %d
 bool(true)
-%ANrLlmConnectionException in line %d
+NrLlmConnectionException in line %d
 bool(true)
-%ANrLlmConnectionException in line %d
+NrLlmConnectionException in line %d
 bool(true)
+213: NrLlmConnectionException
+214: NrLlmConfigurationException: a password of more than 213 bytes cannot be sent to 127.0.0.1:PORT without TLS; use TLS, the unix socket, or a shorter password

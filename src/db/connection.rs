@@ -1,11 +1,13 @@
 //! The driver's connection, which is closed when it is dropped: before the call that drops it
 //! returns, and in every process.
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::pin::Pin;
+use std::sync::Once;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -144,10 +146,32 @@ struct Panicked;
 /// Runs work of the driver and returns a panic in it as an error.
 async fn catch_panic<T>(mut work: impl Future<Output = T> + Unpin) -> Result<T, Panicked> {
     poll_fn(|context| {
-        let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut work).poll(context)));
+        let polled = without_printing(|| Pin::new(&mut work).poll(context));
         polled.map_or(Poll::Ready(Err(Panicked)), |poll| poll.map(Ok))
     })
     .await
+}
+
+thread_local! {
+    /// Whether this thread reports a panic as an error, so that nothing is printed about it.
+    static REPORTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs work of the driver, and catches a panic without printing it.
+fn without_printing<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let print = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !REPORTED.get() {
+                print(panic);
+            }
+        }));
+    });
+    REPORTED.set(true);
+    let outcome = catch_unwind(AssertUnwindSafe(work));
+    REPORTED.set(false);
+    outcome
 }
 
 /// Returns the error for a panic of the driver.

@@ -427,17 +427,15 @@ mod tests {
                 unsafe { libc::_exit(if matches!(read, Ok(0)) { 0 } else { 1 }) };
             }
             let mut status = -1;
-            let ours = {
-                let accepting = tokio::spawn(accept(listener));
-                // It is before ours in the queue.
-                while wait_for(child, &mut status) == 0 {
-                    tokio::time::sleep(Duration::from_millis(1)).await;
-                }
-                let ours = UnixStream::connect(&name).await.unwrap();
-                (ours, accepting.await.unwrap().unwrap())
-            };
-            assert_eq!(status, 0, "the other process saw the end of its connection");
-            drop(ours);
+            let accepting = tokio::spawn(accept(listener));
+            // It is before ours in the queue.
+            while wait_for(child, &mut status) == 0 {
+                assert!(!accepting.is_finished(), "the other process was accepted");
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            assert_eq!(status, 0, "the other process has read the end of its connection");
+            let ours = UnixStream::connect(&name).await.unwrap();
+            drop((ours, accepting.await.unwrap().unwrap()));
         });
 
         fn wait_for(child: libc::pid_t, status: &mut libc::c_int) -> libc::pid_t {
