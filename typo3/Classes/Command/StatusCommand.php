@@ -142,6 +142,7 @@ final class StatusCommand extends Command
             'clock_skew_ms' => $status['clockSkewMs'],
             'lease_key' => $status['leaseKey'],
             'isolation' => $status['isolation'],
+            'binlog' => $status['binlog'],
             'path' => $path,
             'versions' => $versions,
             'checks' => $checks,

@@ -74,6 +74,9 @@ final class InstallationCheck
                 $this->settings->keepsLeases() ? $this->settings->leaseSeconds() : self::NR_LLM_LEASE_SECONDS,
             );
         }
+        if ($status['binlog'] !== null) {
+            $checks[] = self::binlog($status['binlog']);
+        }
         if ($status['stranded'] !== null) {
             $checks[] = self::result('stranded', $status['stranded'] === 0, $status['stranded'] === 0
                 ? 'No queued run seems to have lost its wake-up.'
@@ -133,6 +136,29 @@ final class InstallationCheck
         }
 
         return self::result('clock', false, $text . ' Set the clocks (NTP), or the extension setting "clock" to "database".');
+    }
+
+    /**
+     * Reports what a heartbeat costs the server's binary log. Where heartbeats log whole rows, a
+     * payload of 20 KiB costs 41 KiB per heartbeat.
+     *
+     * @param array{format: ?string, rowImage: ?string, bytesPerHeartbeat: int, remedy: ?string} $binlog
+     * @return array{check: string, level: string, text: string}
+     */
+    public static function binlog(array $binlog): array
+    {
+        if ($binlog['format'] === null) {
+            return self::result('binlog', true, 'The server keeps no binary log.');
+        }
+        $text = sprintf(
+            'A heartbeat adds about %d bytes to the binary log (binlog_format %s%s).',
+            $binlog['bytesPerHeartbeat'],
+            $binlog['format'],
+            $binlog['rowImage'] === null ? '' : ', binlog_row_image ' . $binlog['rowImage'],
+        );
+
+        return $binlog['remedy'] === null ? self::result('binlog', true, $text)
+            : self::result('binlog', false, $text . ' ' . ucfirst(rtrim($binlog['remedy'], '.')) . '.');
     }
 
     /**

@@ -42,6 +42,8 @@ final class OpenMetrics
             'nrllm_agent_live_workers' => ['Workers seen lately.', $status['liveWorkers'], ''],
             'nrllm_agent_clock_skew_seconds' => ['How far the clock of the database is ahead of this host.', $status['clockSkewMs'] === null ? null
                 : $status['clockSkewMs'] / 1000, 'seconds'],
+            'nrllm_agent_heartbeat_binlog_bytes' => ['Estimated bytes that a heartbeat adds to the binary log.',
+                $status['binlog']['bytesPerHeartbeat'] ?? null, 'bytes'],
             'nrllm_agent_database_up' => ['1 when the run table could be read.', $status['databaseProblem'] === '' ? 1 : 0, ''],
             'nrllm_agent_healthy' => ['1 when the status command exits 0.', $healthy ? 1 : 0, ''],
         ];

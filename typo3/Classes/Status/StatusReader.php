@@ -21,7 +21,7 @@ final class StatusReader
     private const UNKNOWN = [
         'counts' => [], 'deadLetters' => [], 'expiredLeases' => null, 'unleasedRunning' => null, 'oldestLease' => null,
         'oldestQueuedSeconds' => null, 'stranded' => null, 'clockSkewMs' => null, 'leaseKey' => null, 'server' => '', 'isolation' => '',
-        'unknownQueueWait' => null, 'liveWorkers' => null,
+        'binlog' => null, 'unknownQueueWait' => null, 'liveWorkers' => null,
     ];
 
     public function __construct(
@@ -37,7 +37,8 @@ final class StatusReader
      * @return array{
      *     counts: array<string, int>, deadLetters: array<string, int>, expiredLeases: ?int, unleasedRunning: ?int, oldestLease: ?int,
      *     oldestQueuedSeconds: ?int, unknownQueueWait: ?int, stranded: ?int, clockSkewMs: ?int, leaseKey: ?bool, server: string,
-     *     isolation: string, liveWorkers: ?int, databaseProblem: string, runtimeProblem: string
+     *     isolation: string, binlog: ?array{format: ?string, rowImage: ?string, bytesPerHeartbeat: int, remedy: ?string},
+     *     liveWorkers: ?int, databaseProblem: string, runtimeProblem: string
      * } null where it is not known on this path, in this release of nr_llm, or now; the problems
      * are empty where there is none
      */
@@ -87,6 +88,7 @@ final class StatusReader
             'leaseKey' => $native['leaseKey'],
             'server' => $native['server'],
             'isolation' => $native['isolation'],
+            'binlog' => $native['binlog'],
         ];
     }
 
@@ -111,6 +113,7 @@ final class StatusReader
             'leaseKey' => null,
             'server' => '',
             'isolation' => '',
+            'binlog' => null,
         ];
     }
 

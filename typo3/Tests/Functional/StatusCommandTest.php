@@ -8,6 +8,7 @@ use NrLlmRuntime\Typo3\Command\StatusCommand;
 use NrLlmRuntime\Typo3\Console\ConsoleMessages;
 use NrLlmRuntime\Typo3\Tests\Support\Console;
 use NrLlmRuntime\Typo3\Tests\Support\Metrics;
+use NrLlmRuntime\Typo3\Tests\Support\PrivateServer;
 use NrLlmRuntime\Typo3\Tests\Support\Process;
 use NrLlmRuntime\Typo3\Tests\Support\Schema;
 use NrLlmRuntime\Typo3\Tests\Support\SiteTestCase;
@@ -180,6 +181,48 @@ final class StatusCommandTest extends SiteTestCase
         $this->db->configure();
         $this->db->pdo->exec('ALTER TABLE tx_nrllm_agentrun ADD KEY nrllm_runtime_lease (status, lease_expires)');
         self::assertSame('ok', $this->checks()['key']['level']);
+    }
+
+    public function testAHeartbeatsCostToTheBinaryLogIsReportedWithTheRemedy(): void
+    {
+        $this->db->configure();
+        self::assertSame(
+            ['check' => 'binlog', 'level' => 'ok', 'text' => 'The server keeps no binary log.'],
+            $this->checks()['binlog'],
+        );
+
+        $server = new PrivateServer('--log-bin=binlog', '--server-id=1', '--binlog-format=ROW');
+        try {
+            $run = $this->db->pdo->query('SHOW CREATE TABLE tx_nrllm_agentrun')->fetch()['Create Table'];
+            $server->pdo->exec('CREATE DATABASE logged');
+            $server->pdo->exec('USE logged');
+            $server->pdo->exec($run);
+            $server->pdo->exec("CREATE USER 'plain'@'%' IDENTIFIED BY 'x'");
+            $server->pdo->exec("GRANT SELECT, INSERT, UPDATE, DELETE ON logged.* TO 'plain'@'%'");
+            $server->pdo->prepare("INSERT INTO tx_nrllm_agentrun (uuid, status, lease_expires, queued_request) VALUES ('r', 'running', ?, ?)")
+                ->execute([time() + 100, str_repeat('x', 20480)]);
+            $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default'] = ['driver' => 'mysqli', 'host' => '127.0.0.1', 'port' => $server->port,
+                'user' => 'plain', 'password' => 'x', 'dbname' => 'logged', 'charset' => 'utf8mb4'];
+            $check = $this->checks()['binlog'];
+            self::assertSame('warning', $check['level'], $check['text']);
+            self::assertMatchesRegularExpression('/^A heartbeat adds about 4\d{4} bytes to the binary log \(binlog_format ROW, binlog_row_image FULL\)\. '
+                . 'Grant the account .+, or set binlog_row_image=MINIMAL on the server: a heartbeat then logs about \d+ bytes\.$/', $check['text']);
+            $document = Schema::check('status', $this->ask(['--json' => true])[1]);
+            self::assertSame(['ROW', 'FULL'], [$document['binlog']['format'], $document['binlog']['rowImage']]);
+            $values = Metrics::parse($this->ask(['--format' => 'openmetrics'])[1]);
+            self::assertSame((float)$document['binlog']['bytesPerHeartbeat'], $values['nrllm_agent_heartbeat_binlog_bytes{}']);
+
+            $server->pdo->exec("SET GLOBAL binlog_row_image = 'MINIMAL'");
+            // Another account: the process keeps the connection of the first one.
+            $server->pdo->exec("CREATE USER 'later'@'%' IDENTIFIED BY 'x'");
+            $server->pdo->exec("GRANT SELECT, INSERT, UPDATE, DELETE ON logged.* TO 'later'@'%'");
+            $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default']['user'] = 'later';
+            $check = $this->checks()['binlog'];
+            self::assertSame('ok', $check['level'], $check['text']);
+            self::assertStringEndsWith('(binlog_format ROW, binlog_row_image MINIMAL).', $check['text']);
+        } finally {
+            $server->stop();
+        }
     }
 
     public function testACommandOfAnotherExtensionIsReported(): void
@@ -366,7 +409,7 @@ final class StatusCommandTest extends SiteTestCase
                 'deadLetters' => ['retries_exhausted' => 2, 'not_retryable' => 1, 'cancelled' => 9],
                 'expiredLeases' => 1, 'unleasedRunning' => 0, 'oldestLease' => 1, 'oldestQueuedSeconds' => 42, 'unknownQueueWait' => 0,
                 'stranded' => null, 'clockSkewMs' => 12,
-                'leaseKey' => true, 'server' => '10.11', 'isolation' => 'READ-COMMITTED', 'liveWorkers' => 2, 'databaseProblem' => '',
+                'leaseKey' => true, 'server' => '10.11', 'isolation' => 'READ-COMMITTED', 'binlog' => null, 'liveWorkers' => 2, 'databaseProblem' => '',
             ],
             ['1 running run(s) with an expired lease: is nrllm:agent:reap called every minute?'],
             [['check' => 'path', 'level' => 'ok', 'text' => "Native\nruntime by extension."],

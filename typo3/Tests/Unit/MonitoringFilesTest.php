@@ -69,7 +69,7 @@ final class MonitoringFilesTest extends TestCase
             foreach (array_keys(Metrics::parse(OpenMetrics::render([
                 'counts' => ['queued' => 1], 'deadLetters' => [], 'expiredLeases' => 0, 'unleasedRunning' => 0, 'oldestLease' => 1,
                 'oldestQueuedSeconds' => 1, 'unknownQueueWait' => 0, 'stranded' => 0, 'clockSkewMs' => 1, 'leaseKey' => true,
-                'server' => '', 'isolation' => '', 'liveWorkers' => 1, 'databaseProblem' => '',
+                'server' => '', 'isolation' => '', 'binlog' => ['bytesPerHeartbeat' => 1], 'liveWorkers' => 1, 'databaseProblem' => '',
             ], true, 'extension', ['runtime' => '1']))) as $series) {
                 [$name, $labels] = explode('{', $series, 2);
                 $known[$name] = array_keys((array)json_decode('{' . $labels, true));

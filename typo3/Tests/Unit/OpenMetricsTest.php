@@ -17,7 +17,9 @@ final class OpenMetricsTest extends TestCase
             'deadLetters' => ['retries_exhausted' => 4, "odd \"reason\"\\\n" => 1], 'expiredLeases' => 1,
             'unleasedRunning' => 0, 'oldestLease' => 1700000000, 'oldestQueuedSeconds' => 42, 'unknownQueueWait' => 0, 'stranded' => 2,
             'clockSkewMs' => -1500,
-            'leaseKey' => true, 'server' => 'x', 'isolation' => 'y', 'liveWorkers' => 2, 'databaseProblem' => '',
+            'leaseKey' => true, 'server' => 'x', 'isolation' => 'y',
+            'binlog' => ['format' => 'ROW', 'rowImage' => 'MINIMAL', 'bytesPerHeartbeat' => 550, 'remedy' => null],
+            'liveWorkers' => 2, 'databaseProblem' => '',
         ];
         $text = OpenMetrics::render($status, false, 'extension', ['runtime' => '0.1.0', 'server' => '10.11 "odd"\\']);
         self::assertStringEndsWith("# EOF\n", $text);
@@ -30,6 +32,7 @@ final class OpenMetricsTest extends TestCase
             $values['nrllm_agent_failed_runs{"reason": "odd \"reason\"\\\\\n"}'] ?? $values['nrllm_agent_failed_runs{"reason": "odd \\"reason\\"\\\\\\n"}'],
         );
         self::assertSame(-1.5, $values['nrllm_agent_clock_skew_seconds{}']);
+        self::assertSame(550.0, $values['nrllm_agent_heartbeat_binlog_bytes{}']);
         self::assertSame(42.0, $values['nrllm_agent_oldest_queue_wait_seconds{}']);
         self::assertSame(0.0, $values['nrllm_agent_healthy{}']);
         self::assertSame(1.0, $values['nrllm_runtime_info{"path": "extension", "runtime": "0.1.0", "server": "10.11 \"odd\"\\\\"}']);
@@ -40,7 +43,7 @@ final class OpenMetricsTest extends TestCase
         $status = [
             'counts' => [], 'deadLetters' => [], 'expiredLeases' => 0, 'unleasedRunning' => 0, 'oldestLease' => null,
             'oldestQueuedSeconds' => null, 'unknownQueueWait' => 0,
-            'stranded' => null, 'clockSkewMs' => null, 'leaseKey' => null, 'server' => '', 'isolation' => '', 'liveWorkers' => null, 'databaseProblem' => '',
+            'stranded' => null, 'clockSkewMs' => null, 'leaseKey' => null, 'server' => '', 'isolation' => '', 'binlog' => null, 'liveWorkers' => null, 'databaseProblem' => '',
         ];
         $values = Metrics::parse(OpenMetrics::render($status, true, 'none', []));
         self::assertSame(1.0, $values['nrllm_agent_healthy{}']);
