@@ -10,13 +10,26 @@ $db = new TestDb();
 $runtime = $db->runtime();
 $filled = ['iterations' => 3, 'truncated' => 1, 'total_prompt_tokens' => 10, 'total_completion_tokens' => 20, 'total_tokens' => 30, 'estimated_cost' => '0.500000',
     'error_class' => 'Old', 'suspended_state' => 'state', 'queued_at' => 900];
+// By effect, then by request: the decisions for the counts 0, 2, 3 and 4294967295. R: requeued, X:
+// retries_exhausted, N: not_retryable.
+$requests = ['{}', '', null];
+$decisions = [
+    '' => ['RRXX', 'NNNN', 'NNNN'],
+    'read_only' => ['RRXX', 'NNNN', 'NNNN'],
+    'idempotent_write' => ['RRXX', 'NNNN', 'NNNN'],
+    'non_idempotent_write' => ['NNNN', 'NNNN', 'NNNN'],
+    'NON_IDEMPOTENT_WRITE' => ['RRXX', 'NNNN', 'NNNN'],
+    'non_idempotent_write ' => ['RRXX', 'NNNN', 'NNNN'],
+    'brand_new' => ['RRXX', 'NNNN', 'NNNN'],
+];
+$reasons = ['R' => null, 'X' => 'retries_exhausted', 'N' => 'not_retryable'];
 $runs = [];
 $lease = 1000;
-foreach ([0, 2, 3, 4294967295] as $count) {
-    foreach (['', 'read_only', 'idempotent_write', 'non_idempotent_write', 'NON_IDEMPOTENT_WRITE', 'non_idempotent_write ', 'brand_new'] as $effect) {
-        foreach (['{}', '', null] as $request) {
-            $uid = $db->running($lease++, ['requeue_count' => $count, 'pending_effect' => $effect, 'queued_request' => $request] + $filled);
-            $runs[$uid] = [$count, $effect, $request];
+foreach ($decisions as $effect => $rows) {
+    foreach ($rows as $index => $row) {
+        foreach ([0, 2, 3, 4294967295] as $place => $count) {
+            $uid = $db->running($lease++, ['requeue_count' => $count, 'pending_effect' => $effect, 'queued_request' => $requests[$index]] + $filled);
+            $runs[$uid] = [$count, $effect, $requests[$index], $reasons[$row[$place]]];
         }
     }
 }
@@ -31,14 +44,9 @@ foreach ([...$report->requeued(), ...$report->deadLettered()] as $entry) {
     $reported[$entry['uid']] = $entry;
 }
 $counts = [];
-foreach ($runs as $uid => [$count, $effect, $request]) {
+foreach ($runs as $uid => [$count, $effect, $request, $reason]) {
     $row = $db->row($uid);
     $expected = $before[$uid];
-    $reason = match (true) {
-        $effect === 'non_idempotent_write', $request === null, $request === '' => 'not_retryable',
-        $count >= 3 => 'retries_exhausted',
-        default => null,
-    };
     $clock = $reason === null ? ['tstamp', 'queued_at'] : ['tstamp', 'finished_at'];
     foreach ($clock as $column) {
         check($row[$column] >= $now && $row[$column] <= $end, "$column of $uid is now");

@@ -16,7 +16,8 @@ $EM_CONF[$_EXTKEY] = [
         'conflicts' => [
             'nr_llm' => '0.0.0-0.28.99',
         ],
-        // Not a dependency: the package does nothing, and breaks nothing, where nr_llm is not installed.
+        // Not a dependency: the package does nothing, and breaks nothing, where nr_llm is not
+        // installed.
         'suggests' => [
             'nr_llm' => '',
         ],

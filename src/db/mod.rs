@@ -1,8 +1,8 @@
 //! One connection with the server: opening it, its own settings, time limits, replies, and the
 //! cached capabilities of the server and schemas of its tables.
 //!
-//! [`session`] holds the connection and what is cached for it; [`connect`] opens it; [`execute`]
-//! sends every statement; [`transaction`], [`retry`] and [`catalogue`] build on that.
+//! [`session`] holds the connection and what is cached for it; `connect` opens it; `execute` sends
+//! every statement; `transaction`, `retry` and `catalogue` build on that.
 
 mod catalogue;
 mod connect;

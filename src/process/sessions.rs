@@ -6,7 +6,7 @@
 //! thread that ends without closing its sessions closes them as it ends.
 //!
 //! A process that keeps a lease and waits for a provider needs one connection: the heartbeat thread
-//! sends the heartbeats on the session of the thread that keeps the lease ([`SharedSession`]). A
+//! sends the heartbeats on the session of the thread that keeps the lease (`SharedSession`). A
 //! call and a heartbeat that come together take turns; where one of them takes long, the other
 //! opens a connection of its own and closes it afterwards.
 //!

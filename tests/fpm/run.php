@@ -143,15 +143,13 @@ $before = $leases();
 usleep(400_000);
 expect('no heartbeat after the requests', $leases() === $before);
 
-// ---- two at once
-// -----------------------------------------------------------------------------------------------------------
+// Two at once.
 $both = [$fpm->request('long', ['uid' => $run()]), $fpm->request('long', ['uid' => $run()])];
 $answers = array_map(static fn (FastCgi $request): array => array_map(static fn (?string $line): ?array => json_decode((string) $line, true), iterator_to_array($request->lines(), false)), $both);
 expect('two workers keep at the same time', $answers[0][0]['pid'] !== $answers[1][0]['pid'] && $answers[0][1]['state'] === 'held' && $answers[1][1]['state'] === 'held',
     json_encode($answers));
 
-// ---- reload, with leases kept
-// -----------------------------------------------------------------------------------------------
+// Reload, with leases kept.
 $old = $fpm->workers();
 $long = $fpm->request('long', ['uid' => $run()]);
 $lines = $long->lines();
@@ -169,8 +167,7 @@ expect('new workers are there', wait_for(static fn (): bool => count($fpm->worke
 $answer = json_decode((string) iterator_to_array($fpm->request('keep', ['uid' => $run()])->lines(), false)[0], true);
 expect('and keep leases', $answer['state'] === 'held' && $answer['heartbeats'] >= 2 && in_array($answer['pid'], $fpm->workers(), true), json_encode($answer));
 
-// ---- stop, with leases kept
-// -------------------------------------------------------------------------------------------------
+// Stop, with leases kept.
 $lines = $fpm->request('long', ['uid' => $run()])->lines();
 $lines->current();
 $took = $fpm->stop(SIGQUIT);

@@ -8,7 +8,7 @@ use nrllm_runtime::ops::reap::Report;
 use crate::support::database::{Database, Run, Shape, assert_row, changed};
 use crate::support::harness::{Harness, LEASE, NOW, error_of, reasons, request, uids};
 use crate::support::legacy_php_worker::LegacyPhpWorker;
-use crate::support::operation::{ALLOWED, COUNTS, FORBIDDEN, Fate, PAYLOADS};
+use crate::support::operation::{ALLOWED, COUNTS, Expected, FORBIDDEN, PAYLOADS};
 use crate::support::proxy::{Fault, Outcome, Proxy, When};
 use crate::support::server::{Server, wants_mysql};
 
@@ -57,9 +57,9 @@ fn p06_p10_decision_table_with_every_column() {
         let mut database = Database::with(&shape);
         let mut expected = Vec::new();
         let mut number = 0;
-        for (effect, fates) in effects {
-            for (payload, fates) in PAYLOADS.into_iter().zip(fates) {
-                for ((count, more, _), fate) in COUNTS.into_iter().zip(fates) {
+        for (effect, decisions) in effects {
+            for (payload, decisions) in PAYLOADS.into_iter().zip(decisions) {
+                for ((count, more, _), decision) in COUNTS.into_iter().zip(decisions) {
                     number += 1;
                     let mut run = stale(number)
                         .write_fence(effect)
@@ -72,10 +72,10 @@ fn p06_p10_decision_table_with_every_column() {
                     };
                     let uid = database.insert(&run);
                     let before = database.row(uid);
-                    let reason = match fate {
-                        Fate::Requeue => None,
-                        Fate::Exhausted => Some("retries_exhausted"),
-                        Fate::Final => Some("not_retryable"),
+                    let reason = match decision {
+                        Expected::Requeue => None,
+                        Expected::Exhausted => Some("retries_exhausted"),
+                        Expected::Final => Some("not_retryable"),
                     };
                     let mut changes =
                         vec![("claimed_by", ""), ("lease_expires", "0"), ("tstamp", now.as_str())];

@@ -10,7 +10,7 @@ use nrllm_runtime::ops::recover_failure::{self, Recovery};
 use crate::support::database::{Database, Run, Shape, assert_row, changed};
 use crate::support::harness::{Harness, LEASE, NOW, OWNER};
 use crate::support::legacy_php_worker::LegacyPhpWorker;
-use crate::support::operation::{ALLOWED, COUNTS, FORBIDDEN, Fate, PAYLOADS};
+use crate::support::operation::{ALLOWED, COUNTS, Expected, FORBIDDEN, PAYLOADS};
 use crate::support::proxy::{Fault, Proxy, When};
 use crate::support::wake_up::template;
 
@@ -20,23 +20,18 @@ fn dead_letter(reason: Reason, requeue_count: u32) -> Recovery {
     Recovery::DeadLettered { reason, requeue_count, confirmed: false }
 }
 
-/// Every class of failure, and whether it is retryable.
-const CLASSES: [(FailureClass, bool); 8] = [
-    (FailureClass::Connection, true),
-    (FailureClass::RateLimit, true),
-    (FailureClass::ServerError, true),
-    (FailureClass::CircuitOpen, true),
-    (FailureClass::Auth, false),
-    (FailureClass::Configuration, false),
-    (FailureClass::ClientError, false),
-    (FailureClass::Unknown, false),
-];
-/// Write fences, and whether they allow another attempt.
-const EFFECTS: [(&str, bool); 4] = [
-    ("", true),
-    ("idempotent_write", true),
-    ("non_idempotent_write", false),
-    ("NON_IDEMPOTENT_WRITE", true),
+/// The write fences, in the order of the columns of [`CLASSES`].
+const EFFECTS: [&str; 4] = ["", "idempotent_write", "non_idempotent_write", "NON_IDEMPOTENT_WRITE"];
+/// Every class of failure, with the decisions by write fence.
+const CLASSES: [(FailureClass, [[[Expected; 4]; 3]; 4]); 8] = [
+    (FailureClass::Connection, [ALLOWED, ALLOWED, FORBIDDEN, ALLOWED]),
+    (FailureClass::RateLimit, [ALLOWED, ALLOWED, FORBIDDEN, ALLOWED]),
+    (FailureClass::ServerError, [ALLOWED, ALLOWED, FORBIDDEN, ALLOWED]),
+    (FailureClass::CircuitOpen, [ALLOWED, ALLOWED, FORBIDDEN, ALLOWED]),
+    (FailureClass::Auth, [FORBIDDEN, FORBIDDEN, FORBIDDEN, FORBIDDEN]),
+    (FailureClass::Configuration, [FORBIDDEN, FORBIDDEN, FORBIDDEN, FORBIDDEN]),
+    (FailureClass::ClientError, [FORBIDDEN, FORBIDDEN, FORBIDDEN, FORBIDDEN]),
+    (FailureClass::Unknown, [FORBIDDEN, FORBIDDEN, FORBIDDEN, FORBIDDEN]),
 ];
 
 #[test]
@@ -53,11 +48,10 @@ fn decision_after_a_failure_with_every_column() {
         let mut database = Database::with(&shape);
         let mut harness = Harness::on(&database);
         let now = NOW.to_string();
-        for (class, retryable) in CLASSES {
-            for (effect, allowed) in EFFECTS {
-                let fates = if retryable && allowed { ALLOWED } else { FORBIDDEN };
-                for (payload, fates) in PAYLOADS.into_iter().zip(fates) {
-                    for ((count, more, delay_ms), fate) in COUNTS.into_iter().zip(fates) {
+        for (class, decisions) in CLASSES {
+            for (effect, decisions) in EFFECTS.into_iter().zip(decisions) {
+                for (payload, decisions) in PAYLOADS.into_iter().zip(decisions) {
+                    for ((count, more, delay_ms), decision) in COUNTS.into_iter().zip(decisions) {
                         let mut run = Run::running(OWNER, LEASE)
                             .write_fence(effect)
                             .requeued(u64::from(count));
@@ -69,10 +63,10 @@ fn decision_after_a_failure_with_every_column() {
                         let before = database.row(uid);
                         let why =
                             format!("{class:?}, {effect:?}, {count} requeues, request {payload:?}");
-                        let reason = match fate {
-                            Fate::Requeue => None,
-                            Fate::Exhausted => Some(Reason::RetriesExhausted),
-                            Fate::Final => Some(Reason::NotRetryable),
+                        let reason = match decision {
+                            Expected::Requeue => None,
+                            Expected::Exhausted => Some(Reason::RetriesExhausted),
+                            Expected::Final => Some(Reason::NotRetryable),
                         };
                         let recovery = harness.recover_failure(uid, OWNER, class, ERROR).unwrap();
                         let mut changes = vec![

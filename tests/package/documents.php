@@ -1,9 +1,9 @@
 <?php
 
 /**
- * What the documents say is there: examples word for word, links, commands, methods.
+ * Checks that what the documents name exists: code, links, commands, files of the tree, methods.
  *
- *   php -n -d extension=/path/to/libnrllm_runtime.so tests/package/readme.php
+ *   php -n -d extension=/path/to/libnrllm_runtime.so tests/package/documents.php
  */
 
 declare(strict_types=1);
@@ -70,7 +70,7 @@ foreach (array_unique($documents) as $document) {
         $expect("$document links to a heading of $link", $anchor === '' || (is_file($file) && in_array($anchor, $anchors($file), true)));
     }
     // Commands of bin/, files of the tree, and methods that are named in code.
-    preg_match_all('#(?<![\w/.])(bin/[a-z-]+|examples/[a-z-]+\.php|phpt/[\w-]+\.phpt|docs/[\w/-]+\.md|src/[a-z_]+(?:(?:/[a-z_]+)*\.rs)?)#', $text, $paths);
+    preg_match_all('#(?<![\w/.])(bin/[a-z-]+|examples/[a-z-]+\.php|phpt/[\w-]+\.phpt|docs/[\w/-]+\.md|src/[a-z_]+(?:(?:/[a-z_]+)*\.rs)?|tests/[a-z_]+(?:/[a-z_]+)*(?:\.\w+)?|benches/[\w/]+(?:\.\w+)?)#', $text, $paths);
     foreach (array_unique($paths[1]) as $path) {
         $expect("$document names $path", file_exists("$top/$path"));
     }

@@ -12,13 +12,13 @@ use crate::support::proxy::When;
 
 /// The decision about a run: requeued, out of retries, or not retryable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum Expected {
     Requeue,
     Exhausted,
     Final,
 }
 
-use Fate::{Exhausted, Final, Requeue};
+use Expected::{Exhausted, Final, Requeue};
 
 /// The payloads of the decision tables, in the order of their rows.
 pub const PAYLOADS: [Option<&str>; 3] = [Some("nrv1:request"), Some(""), None];
@@ -27,13 +27,13 @@ pub const PAYLOADS: [Option<&str>; 3] = [Some("nrv1:request"), Some(""), None];
 pub const COUNTS: [(u32, &str, u64); 4] =
     [(0, "1", 30_000), (2, "3", 120_000), (3, "4", 240_000), (u32::MAX, "-", 0)];
 /// Nothing forbids another attempt: by payload, then by requeue count.
-pub const ALLOWED: [[Fate; 4]; 3] = [
+pub const ALLOWED: [[Expected; 4]; 3] = [
     [Requeue, Requeue, Exhausted, Exhausted],
     [Final, Final, Final, Final],
     [Final, Final, Final, Final],
 ];
 /// Another attempt is forbidden.
-pub const FORBIDDEN: [[Fate; 4]; 3] =
+pub const FORBIDDEN: [[Expected; 4]; 3] =
     [[Final, Final, Final, Final], [Final, Final, Final, Final], [Final, Final, Final, Final]];
 
 pub const OTHER: &str = "worker:other:1:beef";

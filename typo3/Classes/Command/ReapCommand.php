@@ -38,8 +38,8 @@ final class ReapCommand extends Command
     public const DESCRIPTION = 'Reclaim or dead-letter queued agent runs whose worker lease has expired.';
     private const SWEEP_INTERVAL_SECONDS = 60.0;
     private const HELP = <<<'TEXT'
-        Takes back the agent runs of dead workers: runs in status <comment>running</comment> whose lease has expired are put back on the
-        queue, or dead-lettered where another attempt is not allowed. Call it once a minute, or keep it running with <comment>--watch</comment>.
+        Reaps the agent runs of dead workers: runs in status <comment>running</comment> whose lease has expired are requeued, or
+        dead-lettered where another attempt is not allowed. Call it once a minute, or keep it running with <comment>--watch</comment>.
 
         <comment>Examples</comment>
 

@@ -29,10 +29,15 @@ use Symfony\Component\Console\Output\OutputInterface;
 final class WorkCommand extends Command
 {
     public const DESCRIPTION = 'Run queued agent runs that are due, one after the other, without a message bus.';
-    /** How long a run that could not be claimed, or whose execution threw, is left to other workers. */
+    /**
+     * How long a run that could not be claimed, or whose execution threw, is left to other workers.
+     */
     private const PAUSE_SECONDS = 60;
     private const LISTED = 10;
-    /** The age that a list may have, in seconds: what is requeued meanwhile has a backoff that the list does not know. */
+    /**
+     * The age that a list may have, in seconds: what is requeued meanwhile has a backoff that the
+     * list does not know.
+     */
     private const LIST_SECONDS = 1.0;
     private const HELP = <<<'TEXT'
         Takes due runs from the run table and executes them, one after the other. It needs no message bus. Many workers may run at once, on

@@ -57,7 +57,8 @@ final class ContainerFacts
     /**
      * The messenger senders by name.
      *
-     * @return array<string, array{kind: string, queue: string, table: string}> kind: sync, doctrine (TYPO3's), other
+     * @return array<string, array{kind: string, queue: string, table: string}> kind: sync, doctrine
+     *     (TYPO3's), other
      */
     public function senders(): array
     {

@@ -23,7 +23,10 @@ final class RepositoryShape
         'requeueStale' => ['int $runUid', 'int $now'],
         'deadLetterStale' => ['int $runUid', 'int $now', 'string $terminationReason'],
     ];
-    /** Answered by nr_llm with these arguments read or replaced on the way; what follows them is passed on. */
+    /**
+     * Answered by nr_llm with these arguments read or replaced on the way; what follows them is
+     * passed on.
+     */
     private const LEADING = [
         'claimForResume' => ['int $runUid', 'string $claimedBy', 'int $leaseExpires'],
         'claimForResumeFromInput' => ['int $runUid', 'string $claimedBy', 'int $leaseExpires'],
@@ -36,7 +39,10 @@ final class RepositoryShape
         'suspendRunForInput' => ['int $runUid'],
     ];
 
-    /** Translated by this name of the parameter: under another name the guard would ask for an owner that no row has. */
+    /**
+     * Translated by this name of the parameter: under another name the guard would ask for an owner
+     * that no row has.
+     */
     private const OWNERS = ['finishRun' => 'ownedBy'];
 
     /**

@@ -17,9 +17,15 @@ final class ReapResult implements \JsonSerializable
     public array $skipped = [];
     /** @var list<array{uid: int, uuid: string, problem: string}> payloads that cannot be read */
     public array $leftAlone = [];
-    /** @var list<array{uid: int, uuid: string, settled: bool, problem: string}> wake-ups that could not be sent */
+    /**
+     * @var list<array{uid: int, uuid: string, settled: bool, problem: string}> wake-ups that could
+     *     not be sent
+     */
     public array $undispatched = [];
-    /** @var list<array{uid: int, uuid: string, problem: string}> runs ended because their payload cannot be read (--fail-unreadable) */
+    /**
+     * @var list<array{uid: int, uuid: string, problem: string}> runs ended because their payload
+     *     cannot be read (--fail-unreadable)
+     */
     public array $failedUnreadable = [];
     /** @var list<array<string, mixed>> entries of NrLlmRuntime::strandedRuns() */
     public array $woken = [];

@@ -28,7 +28,9 @@ final class StrandedRunSweep
      * marked in its tstamp, guarded by the value read, so that sweeps at the same time share the
      * runs.
      *
-     * @return list<array{uid: int, uuid: string, requeueCount: int, queuedSeconds: int, wokenUp: false}>
+     * @return list<array{
+     *     uid: int, uuid: string, requeueCount: int, queuedSeconds: int, wokenUp: false
+     * }>
      */
     public function claim(int $olderThanSeconds, int $limit, ?int $now = null): array
     {

@@ -13,10 +13,16 @@ use Psr\Log\LoggerInterface;
  */
 final class LeaseKeeper
 {
-    /** Names are remembered after a run has ended, so that a late guard still asks for the right owner. */
+    /**
+     * Names are remembered after a run has ended, so that a late guard still asks for the right
+     * owner.
+     */
     private const REMEMBERED = 1000;
 
-    /** @var array<int, array{lease: \NrLlmLease, nonce: string, since: float, step: float}> by run; times are monotonic seconds */
+    /**
+     * @var array<int, array{lease: \NrLlmLease, nonce: string, since: float, step: float}> by run;
+     *     times are monotonic seconds
+     */
     private array $kept = [];
     /** @var array<int, array{given: string, stored: string}> by run, the latest last */
     private array $owners = [];
@@ -51,8 +57,9 @@ final class LeaseKeeper
     }
 
     /**
-     * Returns the expiry that a claim, fence or renewal writes: of the configured length where
-     * leases are kept, else the caller's. An expiry in the past is the caller's wish, and stays.
+     * Returns the expiry that a claim, write fence or renewal writes: of the configured length
+     * where leases are kept, else the caller's. An expiry in the past is the caller's own, and
+     * stays.
      */
     public function leaseExpires(int $callers): int
     {
@@ -218,7 +225,7 @@ final class LeaseKeeper
         }
         unset($this->kept[$runUid]);
         if ($owner === null || ($this->owners[$runUid]['stored'] ?? null) === $owner) {
-            $this->tell($runUid, null);
+            $this->notify($runUid, null);
         }
     }
 
@@ -246,10 +253,10 @@ final class LeaseKeeper
         }
         $this->end($runUid);
         $this->owners[$runUid] = ['given' => $given, 'stored' => $stored];
-        $this->tell($runUid, $stored);
+        $this->notify($runUid, $stored);
     }
 
-    private function tell(int $runUid, ?string $owner): void
+    private function notify(int $runUid, ?string $owner): void
     {
         if ($this->observer !== null) {
             ($this->observer)($runUid, $owner);

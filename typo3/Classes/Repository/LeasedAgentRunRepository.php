@@ -26,10 +26,13 @@ use Psr\Log\LoggerInterface;
  */
 final class LeasedAgentRunRepository
 {
-    /** Names under which nr_llm's methods take an owner. An owner is recognised by its parameter, never by its value. */
+    /**
+     * Names of the owner's parameter in nr_llm's methods. An owner is recognised by its parameter,
+     * never by its value.
+     */
     private const OWNER_PARAMETERS = ['claimedBy', 'ownedBy', 'leaseOwner', 'owner'];
 
-    /** @var array<string, array<int, string>> method => position => name of the owner's parameter */
+    /** @var array<string, array<int, string>> method => position => the owner's parameter */
     private array $ownerParameters = [];
 
     /**
@@ -46,7 +49,7 @@ final class LeasedAgentRunRepository
         private readonly bool $fallsBack,
     ) {}
 
-    // ---- answered by the runtime ------------------------------------------------------------------------------------------------
+    // Answered by the runtime.
 
     public function claimQueued(int $runUid, string $claimedBy, int $leaseExpires, mixed ...$rest): bool
     {
@@ -159,7 +162,7 @@ final class LeasedAgentRunRepository
         return $deadLettered;
     }
 
-    // ---- answered by nr_llm; the lease is kept afterwards, or ended ----------------------------------------------------------------
+    // Answered by nr_llm; the lease is kept afterwards, or ended.
 
     public function claimForResume(int $runUid, string $claimedBy, int $leaseExpires, mixed ...$rest): mixed
     {
@@ -226,8 +229,6 @@ final class LeasedAgentRunRepository
         return $this->inner->{$name}(...$arguments);
     }
 
-    // ------------------------------------------------------------------------------------------------------------------------------
-
     /**
      * A write guarded by the owner: by the runtime, else by nr_llm (P 38). A false answer means
      * that the lease is lost.
@@ -293,7 +294,7 @@ final class LeasedAgentRunRepository
     }
 
     /**
-     * Reports progress to the kept lease. False: the lease is over.
+     * Reports progress to the kept lease. False: the lease has ended.
      *
      * @param \NrLlmLease $lease
      */

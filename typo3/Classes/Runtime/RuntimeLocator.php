@@ -26,7 +26,7 @@ class RuntimeLocator
     /** @var list<string> */
     private array $reasons = [];
     private ?object $runtime = null;
-    /** @var array<string, true> static: "once" is once per process, with any number of containers */
+    /** @var array<string, true> static, so that a message is logged once per process */
     private static array $logged = [];
 
     public function __construct(

@@ -87,7 +87,9 @@ final class RuntimeSettings
     }
 
     /**
-     * @return array{clock: 'caller'|'database', connectTimeoutMs: int, queryTimeoutMs: int, table: string} the options of NrLlmRuntime
+     * @return array{
+     *     clock: 'caller'|'database', connectTimeoutMs: int, queryTimeoutMs: int, table: string
+     * } the options of NrLlmRuntime
      */
     public function forRuntime(): array
     {

@@ -11,7 +11,8 @@ final class Health
 {
     /**
      * @param array<string, mixed>                                    $status of StatusReader
-     * @param list<array{check: string, level: string, text: string}> $checks of InstallationCheck; its errors are unhealthy
+     * @param list<array{check: string, level: string, text: string}> $checks of InstallationCheck;
+     *     its errors are unhealthy
      * @return list<string> what is unhealthy, a text each; empty: healthy
      */
     public static function problems(array $status, int $maxQueueWait, int $minimumWorkers, array $checks = []): array

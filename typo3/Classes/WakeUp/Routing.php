@@ -88,7 +88,7 @@ final class Routing
      * synchronous one, nr_llm's own dispatches go to both: the run executes at once in the
      * dispatching process, and is queued as well.
      *
-     * @return string what is wrong and how to mend it, '' where nothing is
+     * @return string what is wrong and the remedy, or ''
      */
     public function trap(): string
     {

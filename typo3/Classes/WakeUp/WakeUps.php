@@ -23,7 +23,10 @@ final class WakeUps
     public const BUS = 'bus';
     public const SYNCHRONOUS = 'synchronous';
     public const NONE = 'none';
-    /** A transport that does not exist is named: nothing may be requeued, as no wake-up could be sent. */
+    /**
+     * A transport that does not exist is named: nothing may be requeued, as no wake-up could be
+     * sent.
+     */
     public const MISCONFIGURED = 'misconfigured';
 
     private ?string $mode = null;
@@ -61,7 +64,7 @@ final class WakeUps
     }
 
     /**
-     * Returns whether wake-ups can be sent at all; reason() tells why not.
+     * Returns whether wake-ups can be sent at all; reason() returns why not.
      */
     public function canBeSent(): bool
     {

@@ -18,10 +18,10 @@ use Psr\Log\LoggerInterface;
  * 37).
  *
  * PHP runs no signal handler while it is inside a provider call, so the worker cannot do that
- * itself. It is split in two before it opens a connection: the child works and tells the parent
- * which run it executes; the parent waits. After the time the parent ends the child and hands the
- * run back over a connection of its own. Where the write fence forbids another attempt the run is
- * left to the reaper.
+ * itself. It is split in two before it opens a connection: the child works and reports to the
+ * parent which run it executes; the parent waits. After the time the parent ends the child and
+ * hands the run back over a connection of its own. Where the write fence forbids another attempt
+ * the run is left to the reaper.
  */
 final class DrainGuard
 {

@@ -49,7 +49,8 @@ final class ContainerTest extends SiteTestCase
             $answer = Process::variant('Added', $order, 'added-methods', ['NRLLM_TYPO3_RUN' => (string)$uid]);
             self::assertSame(self::hasProxies(), $answer['overridden'], $order);
             self::assertTrue($answer['claimed'], $order);
-            // A method that this package does not know gets the owner that the row has, by position and by name.
+            // A method that this package does not know gets the owner that the row has, by position
+            // and by name.
             $owner = $this->db->row($uid)['claimed_by'];
             self::assertSame("$uid by $owner: none", $answer['released'], $order);
             self::assertSame("$uid by $owner: named", $answer['releasedNamed'], $order);

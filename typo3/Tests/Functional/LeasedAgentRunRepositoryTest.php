@@ -167,7 +167,7 @@ final class LeasedAgentRunRepositoryTest extends SiteTestCase
         self::assertSame('non_idempotent_write', $this->db->row($uid)['pending_effect']);
         self::assertTrue($runs->markPendingEffect($uid, self::NAME, '', time() + 900));
         self::assertSame('', $this->db->row($uid)['pending_effect']);
-        // A fence whose row is gone for another owner, before the next heartbeat has noticed.
+        // A write fence on a row of another owner, before the next heartbeat has noticed.
         $this->db->pdo->exec("UPDATE tx_nrllm_agentrun SET claimed_by = 'worker:other:1' WHERE uid = $uid");
         self::assertFalse($runs->markPendingEffect($uid, self::NAME, 'non_idempotent_write', time() + 900));
         self::assertSame('', $this->db->row($uid)['pending_effect']);

@@ -58,7 +58,7 @@ final class ReapCommandTest extends SiteTestCase
     {
         $requeue = $this->db->stale(['requeue_count' => 2]);
         $spent = $this->db->stale(['requeue_count' => 3]);
-        $fenced = $this->db->stale(['pending_effect' => 'non_idempotent_write']);
+        $forbidden = $this->db->stale(['pending_effect' => 'non_idempotent_write']);
         $empty = $this->db->stale(['queued_request' => '']);
         $interactive = $this->db->run(['status' => 'running', 'lease_expires' => 0]);
 
@@ -68,7 +68,7 @@ final class ReapCommandTest extends SiteTestCase
         self::assertStringContainsString('Reaped 4 stale run(s): 1 requeued, 3 dead-lettered, 0 skipped', $output);
         self::assertSame(['queued', 3, ''], $this->columns($requeue, 'status', 'requeue_count', 'claimed_by'));
         self::assertSame(['failed', 'retries_exhausted'], $this->columns($spent, 'status', 'termination_reason'));
-        self::assertSame(['failed', 'not_retryable'], $this->columns($fenced, 'status', 'termination_reason'));
+        self::assertSame(['failed', 'not_retryable'], $this->columns($forbidden, 'status', 'termination_reason'));
         self::assertSame(['failed', 'not_retryable'], $this->columns($empty, 'status', 'termination_reason'));
         self::assertSame('running', $this->db->row($interactive)['status']);
         self::assertCount(1, $this->log()->lines('info'));
@@ -316,7 +316,7 @@ final class ReapCommandTest extends SiteTestCase
         self::assertSame('running', $this->db->row($behind)['status']);
     }
 
-    public function testADryRunChangesNothingAndTellsTheSame(): void
+    public function testADryRunChangesNothingAndReportsTheSame(): void
     {
         $this->db->stale();
         $this->db->stale(['requeue_count' => 3]);
@@ -427,7 +427,7 @@ final class ReapCommandTest extends SiteTestCase
         self::assertStringContainsString('tx_nrllm_agentrun', $errors);
     }
 
-    public function testAMissingMessageTableIsToldBeforeAnythingIsWritten(): void
+    public function testAMissingMessageTableIsReportedBeforeAnythingIsWritten(): void
     {
         $this->db->pdo->exec('DROP TABLE sys_messenger_messages');
         $uid = $this->db->stale();
@@ -463,7 +463,7 @@ final class ReapCommandTest extends SiteTestCase
         self::assertSame('running', $this->db->row($uid)['status']);
     }
 
-    public function testAsASchedulerTaskNothingIsPrintedAndTheExitCodeTells(): void
+    public function testAsASchedulerTaskNothingIsPrintedAndTheExitCodeReports(): void
     {
         $uid = $this->db->stale();
         $input = new ArrayInput(['--limit' => 10]);
@@ -643,7 +643,7 @@ final class ReapCommandTest extends SiteTestCase
         self::assertSame(0, $this->reap()[0], 'a setting of the workers');
     }
 
-    public function testEventsTellWhatBecameOfStaleRuns(): void
+    public function testEventsReportWhatBecameOfStaleRuns(): void
     {
         $requeued = $this->db->stale();
         $dead = $this->db->stale(['requeue_count' => 3]);

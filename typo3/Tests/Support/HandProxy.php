@@ -10,8 +10,8 @@ use Symfony\Component\DependencyInjection\Reference;
 
 /**
  * What Symfony 6.3 and newer write into the container, written here for Symfony 5.4: a class of
- * nr_llm's interface that calls what LeasedAgentRunRepositoryFactory makes. So the override is tested
- * in whole processes on Debian 12 too, which has no Symfony that a supported TYPO3 has.
+ * nr_llm's interface that calls what LeasedAgentRunRepositoryFactory makes. So the override is
+ * tested in whole processes on Debian 12 too, which has no Symfony that a supported TYPO3 has.
  */
 final class HandProxy
 {

@@ -20,7 +20,8 @@ final class Metrics
         def read(parser):
             return {s.name + json.dumps(s.labels, sort_keys=True): float(s.value) for family in parser(text) for s in family.samples}
         values = read(openmetrics)
-        # The format before OpenMetrics, which node_exporter's textfile collector reads, says the same.
+        # The format before OpenMetrics, which node_exporter's textfile collector reads, says the
+        # same.
         assert read(prometheus) == values
         print(json.dumps(values))
         PYTHON;

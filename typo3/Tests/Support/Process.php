@@ -13,7 +13,7 @@ final class Process
 {
     /**
      * @param array<string, string> $environment
-     * @return array<string, mixed> what variant.php tells
+     * @return array<string, mixed> the output of variant.php
      */
     public static function variant(string $variant, string $order, string $action, array $environment = [], bool $withModule = true): array
     {

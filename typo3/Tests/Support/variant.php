@@ -2,9 +2,10 @@
 
 declare(strict_types=1);
 
-// Builds a site in a process of its own, as a process can know one shape of nr_llm's interface
-// only, and tells as JSON what came of it.
-//   php variant.php ORDER ACTION    with NRLLM_TYPO3_VARIANT (see bootstrap.php) and NRLLM_TYPO3_CONF (TYPO3_CONF_VARS as JSON)
+// Builds a site in a process of its own, since a process can load one shape of nr_llm's interface
+// only, and prints the result as JSON.
+//   php variant.php ORDER ACTION    with NRLLM_TYPO3_VARIANT (see bootstrap.php) and
+//                                   NRLLM_TYPO3_CONF (TYPO3_CONF_VARS as JSON)
 // ORDER: nr_llm-first, nr_llm-last. ACTION: describe, or the name of a closure below.
 
 namespace NrLlmRuntime\Typo3\Tests\Support;

@@ -35,7 +35,7 @@ final class RepositoryShapeTest extends TestCase
                 ['claimForResume(int $runUid): bool is not what was expected.']],
             ["finishRun(\n        int \$runUid,", "finishRun(\n        string \$uuid,", ['finishRun(string $uuid, string $status']],
             ['?string $ownedBy = null', '?string $holder = null', ['?string $holder): bool is not what was expected.']],
-            // handed on: nothing is expected of them
+            // passed on: any shape is accepted
             ['claimForResume(int $runUid, string $claimedBy, int $leaseExpires)',
                 'claimForResume(int $runUid, string $claimedBy, int $leaseExpires, bool $force = false)', []],
             ['suspendRun(int $runUid, string $stateJson): bool', 'suspendRun(int $runUid, string $stateJson): string', []],

@@ -8,7 +8,10 @@ use Doctrine\DBAL\Connection;
 use Doctrine\DBAL\DriverManager;
 use Doctrine\DBAL\Tools\DsnParser;
 
-/** Stands in for TYPO3's pool: connections by name, tables mapped to names, URL before single keys, port as a number. */
+/**
+ * Stands in for TYPO3's pool: connections by name, tables mapped to names, URL before single keys,
+ * port as a number.
+ */
 class ConnectionPool
 {
     /** @var array<string, Connection> */

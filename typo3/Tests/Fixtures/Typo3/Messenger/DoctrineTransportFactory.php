@@ -9,7 +9,10 @@ use Symfony\Component\Messenger\Bridge\Doctrine\Transport\Connection;
 use Symfony\Component\Messenger\Bridge\Doctrine\Transport\DoctrineTransport;
 use Symfony\Component\Messenger\Transport\Serialization\SerializerInterface;
 
-/** Stands in for TYPO3's factory: a connection of its own from the settings of "Default", and Symfony's real transport on it. */
+/**
+ * Stands in for TYPO3's factory: a connection of its own from the settings of "Default", and
+ * Symfony's real transport on it.
+ */
 final class DoctrineTransportFactory
 {
     public function __construct(private readonly SerializerInterface $serializer) {}

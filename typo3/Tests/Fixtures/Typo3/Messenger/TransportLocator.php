@@ -9,7 +9,10 @@ use Symfony\Component\Messenger\Envelope;
 use Symfony\Component\Messenger\Handler\HandlersLocator;
 use Symfony\Component\Messenger\Transport\Sender\SendersLocatorInterface;
 
-/** Stands in for TYPO3 13's locator: '*' is no fallback, it adds to what the message's own entry names. */
+/**
+ * Stands in for TYPO3 13's locator: '*' is no fallback, it adds to what the message's own entry
+ * names.
+ */
 class TransportLocator implements SendersLocatorInterface
 {
     public function __construct(private readonly ServiceLocator $senders) {}

@@ -4,7 +4,10 @@ declare(strict_types=1);
 
 namespace TYPO3\CMS\Core\Utility;
 
-/** Stands in for TYPO3's: the version in an extension's own manifest, also where Composer does not know the extension. */
+/**
+ * Stands in for TYPO3's: the version in an extension's own manifest, also where Composer does not
+ * know the extension.
+ */
 final class ExtensionManagementUtility
 {
     /** @var array<string, string> */

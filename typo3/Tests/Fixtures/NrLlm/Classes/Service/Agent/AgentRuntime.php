@@ -16,7 +16,7 @@ final class AgentRuntime implements AgentRuntimeInterface
     public const LEASE_SECONDS = 900;
     public const MAX_REQUEUES = 3;
 
-    /** @var \Closure(int, string): void|null called with the run and the identity, as a provider call would be */
+    /** @var \Closure(int, string): void|null called with run and identity, as a provider call */
     public static ?\Closure $step = null;
     /** @var \Closure(): void|null called when a run is over */
     public static ?\Closure $after = null;

@@ -9,7 +9,10 @@ use Psr\Log\LoggerInterface;
 use Symfony\Component\Messenger\MessageBusInterface;
 use Symfony\Component\Messenger\Stamp\DelayStamp;
 
-/** Stands in for nr_llm's recovery: the failure is an argument of recover(), the bus gets a message and a delay. */
+/**
+ * Stands in for nr_llm's recovery: the failure is an argument of recover(), the bus gets a message
+ * and a delay.
+ */
 final readonly class QueuedRunFailureRecovery
 {
     public function __construct(private ?LoggerInterface $logger = null, private ?MessageBusInterface $messageBus = null) {}
