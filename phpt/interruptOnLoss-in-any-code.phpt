@@ -26,6 +26,10 @@ final class Box
     {
         return count($arguments);
     }
+    public static function __callStatic(string $name, array $arguments): int
+    {
+        return count($arguments);
+    }
     public function __invoke(mixed $value): int
     {
         return self::of($value);
@@ -63,6 +67,25 @@ $shapes = [
     'first-class callable' => 'array_map(strlen(...), str_split(str_repeat("a", 50), user(str_repeat("b", 50)) + 6));',
     'static call' => 'Box::of(str_split(str_repeat("a", 50), Box::of(str_repeat("b", 7))));',
     '__call and __invoke' => '$box->anything(str_repeat("a", 50), strrev(str_repeat("b", 50))); $box(array_fill(0, 20, str_repeat("c", 50)));',
+    // A comparison of long strings takes nearly all of the time and does not check for interrupts: the point after it is the one that is interrupted.
+    '__call' => '$long ??= [str_repeat("a", 1000000), str_repeat("a", 1000000)]; $box->anything($long[0] === $long[1], "$n a", [$n, "$n b"]);',
+    '__callStatic' => '$long ??= [str_repeat("a", 1000000), str_repeat("a", 1000000)]; user(Box::anything("$n a", $long[0] === $long[1]), "$n b");',
+    '__call with names' => '$long ??= [str_repeat("a", 1000000), str_repeat("a", 1000000)]; $box->anything("$n a", same: $long[0] === $long[1], list: [$n, "$n b"]);',
+    '__call by call_user_func' => '$long ??= [str_repeat("a", 1000000), str_repeat("a", 1000000)]; $k = $long[0] === $long[1]; call_user_func([$box, "anything"], "$n a", [$k]);',
+    '__invoke of a closure' => '$long ??= [str_repeat("a", 1000000), str_repeat("a", 1000000)]; $slow ??= static fn (array $x): bool => $x[0] === $x[1]; $slow->__invoke($long);',
+    '__invoke of a function' => '$reverse ??= strrev(...); user($reverse(str_repeat("a", 1000)), $reverse->__invoke(str_repeat("b", 1000)));',
+    'without a frame' => '$k = str_replace("x", "y", str_repeat("x", 50));',
+    'without a frame, other arguments' => '$k = trim(str_repeat(" ", 3000)); $k = in_array("b", str_split(str_repeat("a", 300))); $k = implode(str_repeat(",", 50), [1, 2, 3, 4]);',
+    'without a frame in arguments' => 'user("$n a", str_replace($n % 2 ? "a" : strrev("bc"), "$n b", $box->next ?? str_repeat("a", 50)), implode("$n", ["$n c", strrev("$n d")]));',
+    'rope of native calls' => '$list ??= new ArrayObject(range(1, 12)); $k = strlen("<{$list->count()}-{$list->count()}-{$list->count()}>");',
+    'rope of jumps' => '$box->value = 1000 + $n; $other = $n++ % 2 ? null : $box; $k = strlen("<{$other?->value}-{$other?->value}-{$other?->value}>");',
+    'array' => '$list = ["$n a", $box->next?->value, strrev("$n b"), ...[$n++ % 2 ? "$n c" : strrev("$n d")], "key $n" => $box?->with("$n e")];',
+    'list' => '[$a, [$b, $c]] = ["$n a", [strrev("$n b"), $n++ % 2 ? "$n c" : strrev("$n d")]];',
+    'silence' => '@user(@strrev("$n a"), @$box->next?->value, @$undefined["$n b"]);',
+    'foreach' => 'foreach (str_split("$n abc") as &$x) { foreach ([$x, "$n a"] as $y) { user("$n$x", strrev("$y")); if ($n++ % 5) { continue 2; } } }',
+    'return out of foreach' => '(static function (int $n): string { foreach ([["$n a"], ["$n b"]] as $row) { foreach ($row as $x) { try { return strrev("$x c"); } finally { user("$n d"); } } } })($n);',
+    'generators' => '$g = (static function () use ($n) { $x = yield "$n a"; user($x, yield from (static function () use ($n) { return strrev(yield "$n c"); })()); })(); '
+        . '$g->current(); $g->send("$n d"); $g->send("$n e");',
     '__toString' => 'strlen(strrev((string) $box)); user(str_repeat("a", 50), "$box", str_replace("x", "y", str_repeat("x", 50)));',
     'ternary and coalesce' => 'user(str_repeat("a", 50), $n++ % 2 ? str_repeat("b", 50) : strrev("cd"), $box->next ?? strrev(str_repeat("e", 50)), $n ?: 1);',
     'short circuit' => 'user(str_repeat("a", 50), $n++ % 2 && strlen(str_repeat("b", 50)), $n % 3 || strlen(str_repeat("c", 50)));',
@@ -94,15 +117,20 @@ foreach ($shapes as $label => $code) {
     for ($loss = 0; $loss < (int) (getenv('NRLLM_TEST_LOSSES') ?: 2); $loss++) {
         $uid = $db->running(time() + 100);
         $lease = $runtime->keepLease($uid, 'worker:a', 20, ['everyMs' => 100, 'interruptOnLoss' => true]);
-        $db->query("UPDATE tx_nrllm_agentrun SET claimed_by = 'worker:b' WHERE uid = ?", [$uid]);
         $start = ms();
         try {
+            $db->query("UPDATE tx_nrllm_agentrun SET claimed_by = 'worker:b' WHERE uid = ?", [$uid]);
             $loop(new Box(), $file, static fn (string ...$x): int => count($x));
         } catch (NrLlmLeaseLostException $lost) {
             $took[] = ms() - $start;
             strlen($lost->getTraceAsString());
+            // Arguments that were freed before the backtrace copied them are overwritten now.
+            $fresh = array_map(static fn (int $i): string => str_repeat('z', 50), range(1, 500));
+            if (str_contains(json_encode($lost->getTrace(), JSON_PARTIAL_OUTPUT_ON_ERROR), 'zzz')) {
+                echo "$label: the backtrace has arguments that were freed\n";
+            }
         }
-        unset($lost, $lease);
+        unset($lost, $lease, $fresh);
         // Takes the memory that a wrong end would have freed twice.
         $garbage = array_map(static fn (int $i): array => ["k$i" => [$i]], range(1, 2000));
         unset($garbage);

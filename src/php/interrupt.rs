@@ -1,8 +1,8 @@
-//! Interrupting PHP when a lease is lost: the keeper raises the engine's own flag, and the handler here throws at the next safe
-//! point of the code that runs.
+//! Interrupting PHP when a lease is lost: the keeper raises the engine's own flag, and the handler
+//! here throws at the next safe point of the code that runs.
 //!
-//! What is set, in which order, and what a late raise finds in the next request, is [`InterruptSignal`]'s; the flag is shared with signals,
-//! time limits and profilers.
+//! What is set, in which order, and what a late raise finds in the next request, is
+//! [`InterruptSignal`]'s; the flag is shared with signals, time limits and profilers.
 
 use std::cell::{Cell, RefCell};
 use std::panic::catch_unwind;
@@ -15,6 +15,7 @@ use std::time::Duration;
 use ext_php_rs::exception::throw_with_code;
 use ext_php_rs::ffi::{zend_execute_data, zend_interrupt_function};
 
+use super::frames::Point;
 use super::{entries, exceptions, frames, globals};
 use crate::error::Kind;
 use crate::keeper::{self, InterruptSignal};
@@ -31,7 +32,8 @@ thread_local! {
 /// The handler that was there before, or 0.
 static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
 
-/// MINIT: puts the handler in front of the one that is there. A module that is started again finds itself and stays.
+/// MINIT: puts the handler in front of the one that is there. A module that is started again finds
+/// itself and stays.
 pub(super) fn module_started() {
     // SAFETY: modules are started and ended on one thread, before and after all others.
     unsafe {
@@ -47,7 +49,8 @@ pub(super) fn module_started() {
     }
 }
 
-/// MSHUTDOWN: takes the handler away, unless another module has put its own in front of it and calls this one.
+/// MSHUTDOWN: takes the handler away, unless another module has put its own in front of it and
+/// calls this one.
 pub(super) fn module_ended() {
     // SAFETY: as in module_started().
     unsafe {
@@ -61,15 +64,17 @@ pub(super) fn module_ended() {
 
 fn previous() -> Option<Handler> {
     let address = PREVIOUS.load(Ordering::Acquire);
-    // SAFETY: 0, or a handler that module_started() found, and that stays where it is as long as the engine calls this one.
+    // SAFETY: 0, or a handler that module_started() found, and that stays where it is as long as
+    // the engine calls this one.
     (address != 0).then(|| unsafe { std::mem::transmute::<usize, Handler>(address) })
 }
 
 /// On the PHP thread: from now on [`raise`] reaches this request.
 pub(super) fn arm() -> Arc<InterruptSignal> {
     SIGNAL.with(|signal| {
-        // SAFETY: the globals of a PHP thread stay where they are until the thread has left PHP, and
-        // request_ended() comes before. The flag is one byte that every writer stores atomically.
+        // SAFETY: the globals of a PHP thread stay where they are until the thread has left PHP,
+        // and request_ended() comes before. The flag is one byte that every writer stores
+        // atomically.
         unsafe {
             let flag = (&raw mut (*globals::executor()).vm_interrupt).cast::<AtomicBool>();
             signal.arm(NonNull::new_unchecked(flag));
@@ -106,19 +111,25 @@ unsafe extern "C" fn handler(execute_data: *mut zend_execute_data) {
 /// # Safety
 ///
 /// `frame` is null or the frame that the engine gave, on the PHP thread.
-unsafe fn interrupt(frame: *const zend_execute_data) {
+unsafe fn interrupt(frame: *mut zend_execute_data) {
     // SAFETY: by this function's contract.
     unsafe {
         if entries::RUNTIME.get().is_some_and(|runtime| frames::is_called_by(frame, runtime)) {
-            // The runtime's own methods call getAttemptErrors() alone and drop what it throws. The loss
-            // would be dropped with it, and would change what becomes of a run. See call_ended().
+            // The runtime's own methods call getAttemptErrors() alone and drop what it throws. The
+            // loss would be dropped with it, and would change what becomes of a run. See
+            // call_ended().
             return;
         }
         if !frames::has_user_code(frame) {
-            // Only native code runs, as in a native shutdown function. The engine checks the flag when
-            // a native call returns to native code or PHP code starts, and not in a loop.
+            // Only native code runs, as in a native shutdown function. The engine checks the flag
+            // when a native call returns to native code or PHP code starts, and not in a loop.
             SIGNAL.with(|signal| signal.ask());
             return;
+        }
+        match frames::point(frame) {
+            Point::Unwindable => {}
+            Point::After => return SIGNAL.with(|signal| signal.ask()),
+            Point::Later => return SIGNAL.with(remind),
         }
         if SIGNAL.with(|signal| signal.take()) {
             let refused = Cell::new(false);
@@ -133,6 +144,8 @@ unsafe fn interrupt(frame: *const zend_execute_data) {
                 // settle the run would be skipped. Raising the flag at once would be checked before
                 // the next instruction, without end.
                 SIGNAL.with(remind);
+            } else {
+                end_reminder();
             }
         }
     }
@@ -153,8 +166,8 @@ thread_local! {
     static REMINDER: RefCell<Option<Reminder>> = const { RefCell::new(None) };
 }
 
-/// Raises the flag every millisecond until the request ends. If no thread can be started, the loss is
-/// not thrown, and `state()` reports it.
+/// Raises the flag every millisecond until what is lost was thrown or the request ends. If no
+/// thread can be started, the loss is not thrown, and `state()` reports it.
 fn remind(signal: &Arc<InterruptSignal>) {
     signal.post();
     REMINDER.with_borrow_mut(|reminder| {
@@ -188,7 +201,8 @@ fn end_reminder() {
     }
 }
 
-/// User code that one of the runtime's methods called has ended: what was put off meanwhile is thrown at the next safe point.
+/// User code that one of the runtime's methods called has ended: what was put off meanwhile is
+/// thrown at the next safe point.
 pub(super) fn call_ended() {
     SIGNAL.with(|signal| {
         if signal.is_pending() {
@@ -197,22 +211,26 @@ pub(super) fn call_ended() {
     });
 }
 
-/// Throws what is lost and of a kind that `may` be thrown. Where an exception is on its way already (that
-/// of a signal handler, or of another lease), the engine makes it the previous one.
+/// Throws what is lost and of a kind that `may` be thrown. Where an exception is on its way already
+/// (that of a signal handler, or of another lease), the engine makes it the previous one.
 ///
 /// # Safety
 ///
 /// `frame` is the frame that the engine gave, on the PHP thread.
-unsafe fn throw(frame: *const zend_execute_data, may: impl Fn(Kind) -> bool) {
+unsafe fn throw(frame: *mut zend_execute_data, may: impl Fn(Kind) -> bool) {
     let mut first = true;
     while let Some(error) = keeper::take_loss_if(&may) {
-        if first {
-            // SAFETY: by this function's contract.
-            unsafe { frames::pass_argument(frame) };
-            first = false;
-        }
         let (message, class) = exceptions::parts(&error);
-        // An error would mean that the class cannot be thrown; ours can.
-        let _ = throw_with_code(class, i32::from(error.code), &message);
+        // SAFETY: by this function's contract.
+        unsafe {
+            if first {
+                frames::store_operand(frame);
+                first = false;
+            }
+            frames::with_unwindable(frame, || {
+                // An error would mean that the class cannot be thrown; ours can.
+                let _ = throw_with_code(class, i32::from(error.code), &message);
+            });
+        }
     }
 }
