@@ -223,7 +223,7 @@ const EC: &str = "ec -pkeyopt ec_paramgen_curve:P-256";
 /// Certificates that the driver's own TLS refuses, or that PHP's drivers accept: each is accepted
 /// only where the settings allow it, and refused with what to change.
 #[test]
-fn p22_unusual_certificates_are_accepted_or_refused_with_a_remedy() {
+fn p22_certificates_are_accepted_or_refused_with_a_remedy() {
     let certificates = Certificates::new("unusual");
     let address = "subjectAltName=IP:127.0.0.1";
     certificates.sign("v1", EC, &[]);
