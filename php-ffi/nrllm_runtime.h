@@ -581,8 +581,8 @@ NrllmStatus nrllm_status(const NrllmRuntime *runtime, const int64_t *now, const 
 /**
  * Returns the types of the taxonomy as JSON: `types` lists the PHP classes and interfaces in the
  * order of the tests (the first is type 1, and so on), `fallbackChain` is the type of an exhausted
- * chain, `byCode` is the type whose code decides, `maxChain` is the maximum number of nested chains
- * to follow.
+ * chain, `byCode` is the type whose code decides, `maxChain` is the maximum number of nested
+ * chains to follow.
  *
  * `types` receives the text, freed with `nrllm_string_free()`. Any thread may call it.
  *

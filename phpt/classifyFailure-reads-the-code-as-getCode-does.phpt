@@ -45,7 +45,7 @@ function check_same(NrLlmFailure $failure, NrLlmFailure $other, string $label): 
         echo "FAILED: $label in a chain: $other\n";
     }
 }
-// Previous exceptions are not looked at, hook or not.
+// Previous exceptions are not read, with or without a hook.
 echo 'previous: ', NrLlmRuntime::classifyFailure(new P\ProviderResponseException('x', 0, $responses['virtual'])), "\n";
 // Other types are not asked for their code.
 eval('class Connection extends ' . P\ProviderConnectionException::class . ' { ' . ($hooks ? 'public $code { get => exit("the hook ran\n"); }' : '') . ' }');

@@ -33,7 +33,10 @@ $fails = static function (NrLlmRuntime $runtime, int $calls, int $code) use ($ui
     }
     return $failed;
 };
-/** Lets calls fail; how many do, and what stays open. The first call of an object opens what the object keeps: an event loop. */
+/**
+ * Lets calls fail; prints how many do, and what stays open. The first call of an object opens the
+ * event loop that the object keeps.
+ */
 $report = static function (string $label, int $calls, NrLlmRuntime $runtime, int $code) use ($fails, $open, $descriptors): void {
     $failed = $fails($runtime, 1, $code);
     $before = $descriptors();
@@ -55,7 +58,8 @@ $report('a refused login', 20, $db->runtime([], ['password' => 'p@ss-that-is-wro
 foreach ($calls as $label => $proxy) {
     $report($label, 10, $db->runtime(['queryTimeoutMs' => 100], ['unix_socket' => $proxy->socket]), 0);
 }
-// The server's limit: the row is locked, the statement ends, and the connection stays. MySQL ends a write by the lock's limit alone, of a second.
+// The server's limit: the row is locked, the statement ends, and the connection stays. MySQL ends a
+// write by the limit of the lock alone, which is a second.
 $mysql = getenv('NRLLM_TEST_SERVER') === 'mysql';
 $count = match (true) {
     $mysql => 10,

@@ -22,7 +22,9 @@ class Slow extends P\FallbackChainExhaustedException
         return [['error' => new P\ProviderConnectionException('x')]];
     }
 }
-/** The same in a hook of the code. An older PHP than 8.4 has no hooks: there it is a chain as above. */
+/**
+ * The same in a hook of the code. An older PHP than 8.4 has no hooks: there it is a chain as above.
+ */
 eval(PHP_VERSION_ID >= 80400
     ? 'class SlowCode extends ' . P\ProviderResponseException::class . ' { public $code { get { (new Slow([]))->getAttemptErrors(); return 503; } } }'
     : 'class SlowCode extends Slow { public function __construct() { parent::__construct([]); } }');

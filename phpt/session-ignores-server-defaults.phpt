@@ -8,7 +8,8 @@ declare(strict_types=1);
 require __DIR__ . '/inc/keeper.inc';
 $server = new OwnServer();
 $db = new TestDb();
-// Defaults reach sessions that begin after them: this connection's is as usual, and sees what others have committed.
+// Defaults apply to sessions that begin later: this connection has the usual ones, and sees what
+// others have committed.
 $db->link()->query('SET SESSION innodb_lock_wait_timeout = 2');
 $site = OwnServer::siteAccount($db);
 $readOnly = getenv('NRLLM_TEST_SERVER') === 'mysql' ? 'transaction_read_only' : 'tx_read_only';

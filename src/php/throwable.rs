@@ -1,5 +1,6 @@
-//! The failure taxonomy's questions, answered by a Zend object: without autoloading, without recursion, and without running
-//! user code except `getAttemptErrors()` and a get hook of `$code` (rule 26).
+//! The failure taxonomy's questions, answered by a Zend object: without autoloading, without
+//! recursion, and without running user code except `getAttemptErrors()` and a get hook of `$code`
+//! (rule 26).
 
 use std::cell::Cell;
 use std::ffi::c_char;
@@ -22,8 +23,8 @@ use crate::domain::failure::{self, Failure, KnownType, Throwable};
 /// How many types are known.
 const TYPES: usize = KnownType::ALL.len();
 
-/// The names of the known types as the engine's table of classes has them: in lower case. Interned at
-/// module start.
+/// The names of the known types as the engine's table of classes has them: in lower case. Interned
+/// at module start.
 static NAMES: [AtomicPtr<zend_string>; TYPES] = [const { AtomicPtr::new(null_mut()) }; TYPES];
 
 /// A property that classification reads.
@@ -54,8 +55,8 @@ impl Property {
 static PROPERTIES: [AtomicPtr<zend_string>; 3] = [const { AtomicPtr::new(null_mut()) }; 3];
 
 thread_local! {
-    /// The class or interface of each known type, once this request has found it: a class that is there
-    /// stays until the request ends. Each PHP thread has classes of its own.
+    /// The class or interface of each known type, once this request has found it: a class that is
+    /// there stays until the request ends. Each PHP thread has classes of its own.
     static FOUND: [Cell<*const ClassEntry>; TYPES] = const { [const { Cell::new(null()) }; TYPES] };
 }
 
@@ -70,8 +71,9 @@ pub(super) fn prepare() {
     }
 }
 
-/// Forgets the classes that an earlier request found: the engine has freed them. At the start and not at the end, since the end of another
-/// extension may still run user code (a session's save handler) after ours.
+/// Forgets the classes that an earlier request found: the engine has freed them. At the start and
+/// not at the end, since the end of another extension may still run user code (a session's save
+/// handler) after ours.
 pub(super) fn request_started() {
     FOUND.with(|found| found.iter().for_each(|class| class.set(null())));
 }
@@ -92,8 +94,8 @@ fn class(
     if key.is_null() || loaded.is_null() {
         return None;
     }
-    // SAFETY: an interned string that lives as long as the module; the table maps names to class entries, which live as long as the
-    // request, and is used on the PHP thread during one.
+    // SAFETY: an interned string that lives as long as the module; the table maps names to class
+    // entries, which live as long as the request, and is used on the PHP thread during one.
     let class: &ClassEntry =
         unsafe { zend_hash_find(loaded, key).as_ref()?.value.ptr.cast::<ClassEntry>().as_ref()? };
     // One that is still being put together is no type yet.
@@ -104,7 +106,7 @@ fn class(
     Some(class)
 }
 
-/// A throwable of the engine, kept alive while it is looked at.
+/// A throwable of the engine, kept alive while it is read.
 struct Object(Zval);
 
 impl Object {
@@ -131,7 +133,8 @@ impl Throwable for Object {
         let object = self.object()?;
         let info = declaration(object.get_class_entry(), Property::Code)?;
         let stored = slot(object, info);
-        // getCode() is final and reads this property. Its own declaration has no hook, and __get() is not called where the property was unset.
+        // getCode() is final and reads this property. Its own declaration has no hook, and __get()
+        // is not called where the property was unset.
         if is_native(info) || stored.is_some_and(|value| value.get_type() == DataType::Undef) {
             return stored?.long();
         }
@@ -171,8 +174,9 @@ fn is_list(array: &ZendHashTable) -> bool {
     (packed && array.nNumUsed == array.nNumOfElements) || array.has_sequential_keys()
 }
 
-/// A property, as the object's own class declares it, whatever its visibility; else one that was added to the object; else a private one of the
-/// class above. `None` for one that is static, or that has no slot: a virtual one (PHP 8.4) is nothing but its hooks, which are user code.
+/// A property, as the object's own class declares it, whatever its visibility; else one that was
+/// added to the object; else a private one of the class above. `None` for one that is static, or
+/// that has no slot: a virtual one (PHP 8.4) is nothing but its hooks, which are user code.
 fn property(object: &ZendObject, name: Property) -> Option<&Zval> {
     let class = object.get_class_entry();
     let declared = declaration(class, name);
@@ -186,7 +190,8 @@ fn property(object: &ZendObject, name: Property) -> Option<&Zval> {
     slot(object, declared?)
 }
 
-/// A property that a class of the object declares, whatever its visibility. `None` for one that is static, or that has no slot.
+/// A property that a class of the object declares, whatever its visibility. `None` for one that is
+/// static, or that has no slot.
 fn declared_property(object: &ZendObject, name: Property) -> Option<&Zval> {
     slot(object, declaration(object.get_class_entry(), name)?)
 }
@@ -201,7 +206,8 @@ fn is_native(info: &zend_property_info) -> bool {
 
 /// The declaration of a property by the class or by one above it.
 fn declaration(class: &ClassEntry, name: Property) -> Option<&zend_property_info> {
-    // SAFETY: the table maps names to property infos, which live as long as the class; it has those of the classes above too.
+    // SAFETY: the table maps names to property infos, which live as long as the class; it has those
+    // of the classes above too.
     unsafe {
         zend_hash_find(&raw const class.properties_info, name.key()?)
             .as_ref()
@@ -220,28 +226,32 @@ fn slot<'a>(object: &'a ZendObject, info: &zend_property_info) -> Option<&'a Zva
     {
         return None;
     }
-    // SAFETY: a slot's offset is relative to the object, which has as many slots as its class says. A virtual property's is none of them.
+    // SAFETY: a slot's offset is relative to the object, which has as many slots as its class says.
+    // A virtual property's is none of them.
     unsafe { Some((*ptr::from_ref(object).cast::<u8>().add(offset).cast::<Zval>()).dereference()) }
 }
 
 /// A property that no class declares.
 fn added(object: &ZendObject, name: Property) -> Option<&Zval> {
-    // SAFETY: null, or the object's own table, which lives as long as the object and is not changed while it is looked at.
+    // SAFETY: null, or the object's own table, which lives as long as the object and is not changed
+    // while it is read.
     let value = unsafe { zend_hash_find(object.properties.as_ref()?, name.key()?).as_ref()? };
     // The table may name the slots of declared ones too.
     (!value.is_indirect()).then(|| value.dereference())
 }
 
-/// Calls a public method without arguments. An exception of it is dropped, also that of a signal's handler which happens to run in it:
-/// classification never throws. `exit()` goes on, and the loss of a lease waits (see [`interrupt`]).
+/// Calls a public method without arguments. An exception of it is dropped, also that of a signal's
+/// handler which happens to run in it: classification never throws. `exit()` goes on, and the loss
+/// of a lease waits (see [`interrupt`]).
 fn call_public(object: &ZendObject, lower_name: &str) -> Option<Zval> {
     if !pending_exception().is_null() {
         return None;
     }
     let class = object.get_class_entry();
     let mut returned = Zval::new();
-    // SAFETY: the function table maps lower-case names to functions, which live as long as their class; the object is alive during
-    // the call. No guard or lock is held here: the callee may bail out.
+    // SAFETY: the function table maps lower-case names to functions, which live as long as their
+    // class; the object is alive during the call. No guard or lock is held here: the callee may
+    // bail out.
     unsafe {
         let found = zend_hash_str_find(
             &raw const class.function_table,
@@ -286,7 +296,8 @@ fn pending_exception() -> *const ZendObject {
 /// Drops the pending exception, unless it is the engine's own way of carrying out `exit()`.
 fn clear_exception() {
     let pending = pending_exception();
-    // SAFETY: on the PHP thread; `pending` is the engine's pending exception, which is not null here.
+    // SAFETY: on the PHP thread; `pending` is the engine's pending exception, which is not null
+    // here.
     unsafe {
         if !zend_is_unwind_exit(pending) && !zend_is_graceful_exit(pending) {
             zend_clear_exception();

@@ -18,7 +18,11 @@ use Throwable;
  */
 final class Facts
 {
-    /** @var array{types: list<class-string>, fallbackChain: int, byCode: int, maxChain: int}|null */
+    /**
+     * @var array{
+     *     types: list<class-string>, fallbackChain: int, byCode: int, maxChain: int
+     * }|null
+     */
     private static ?array $taxonomy = null;
 
     /**

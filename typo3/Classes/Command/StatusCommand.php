@@ -172,7 +172,7 @@ final class StatusCommand extends Command
             'without a lease' => $unknown($status['unleasedRunning']),
             'stranded' => $unknown($status['stranded']),
             'live workers' => $status['liveWorkers'] !== null ? (string)$status['liveWorkers']
-                : ($isKnown ? 'not judged (nr_llm does not record them)' : 'unknown'),
+                : ($isKnown ? 'not evaluated (nr_llm does not record them)' : 'unknown'),
             'clock skew' => $unknown($status['clockSkewMs'], ' ms'),
         ];
         $messages->line('');

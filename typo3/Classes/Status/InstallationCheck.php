@@ -95,7 +95,7 @@ final class InstallationCheck
         }
         if ($status['databaseProblem'] === '') {
             $checks[] = $status['liveWorkers'] === null
-                ? self::result('workers', true, 'Workers are not judged: this release of nr_llm does not record them.')
+                ? self::result('workers', true, 'Workers are not evaluated: this release of nr_llm does not record them.')
                 : self::result('workers', $status['liveWorkers'] > 0, sprintf('%d live worker(s).', $status['liveWorkers']));
         }
         foreach ($this->settings->problems() as $problem) {
@@ -142,7 +142,8 @@ final class InstallationCheck
      * Reports what a heartbeat costs the server's binary log. Where heartbeats log whole rows, a
      * payload of 20 KiB costs 41 KiB per heartbeat.
      *
-     * @param array{format: ?string, rowImage: ?string, bytesPerHeartbeat: int, remedy: ?string} $binlog
+     * @param array{format: ?string, rowImage: ?string, bytesPerHeartbeat: int, remedy: ?string}
+     *     $binlog
      * @return array{check: string, level: string, text: string}
      */
     public static function binlog(array $binlog): array

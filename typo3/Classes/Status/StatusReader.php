@@ -32,12 +32,15 @@ final class StatusReader
 
     /**
      * Reads what can be read. A database or a runtime that cannot be used is part of the answer,
-     * not an exception: monitoring has to be told about it.
+     * not an exception: monitoring has to report it.
      *
      * @return array{
-     *     counts: array<string, int>, deadLetters: array<string, int>, expiredLeases: ?int, unleasedRunning: ?int, oldestLease: ?int,
-     *     oldestQueuedSeconds: ?int, unknownQueueWait: ?int, stranded: ?int, clockSkewMs: ?int, leaseKey: ?bool, server: string,
-     *     isolation: string, binlog: ?array{format: ?string, rowImage: ?string, bytesPerHeartbeat: int, remedy: ?string},
+     *     counts: array<string, int>, deadLetters: array<string, int>, expiredLeases: ?int,
+     *     unleasedRunning: ?int, oldestLease: ?int, oldestQueuedSeconds: ?int,
+     *     unknownQueueWait: ?int, stranded: ?int, clockSkewMs: ?int, leaseKey: ?bool,
+     *     server: string, isolation: string, binlog: ?array{
+     *         format: ?string, rowImage: ?string, bytesPerHeartbeat: int, remedy: ?string
+     *     },
      *     liveWorkers: ?int, databaseProblem: string, runtimeProblem: string
      * } null where it is not known on this path, in this release of nr_llm, or now; the problems
      * are empty where there is none

@@ -28,7 +28,7 @@ final class StatusCommandTest extends SiteTestCase
         [$code, $output, $errors] = $this->ask();
         self::assertSame([0, ''], [$code, $errors], $output);
         self::assertStringContainsString("\n running          1\n", $output);
-        self::assertStringContainsString("\n live workers     not judged (nr_llm does not record them)\n", $output);
+        self::assertStringContainsString("\n live workers     not evaluated (nr_llm does not record them)\n", $output);
         self::assertStringContainsString(
             "\n ok       path: Native runtime by " . self::binding() . '. The PHP extension nrllm_runtime ',
             $output,
@@ -103,15 +103,15 @@ final class StatusCommandTest extends SiteTestCase
         }
     }
 
-    public function testWorkersAreNotJudgedWhereTheirTableIsOfAnotherShape(): void
+    public function testWorkersAreNotEvaluatedWhereTheirTableIsOfAnotherShape(): void
     {
         foreach (['worker_id', 'transport', 'last_seen'] as $column) {
             $this->workers([]);
             $this->db->pdo->exec("ALTER TABLE tx_nrllm_worker_heartbeat DROP COLUMN $column");
             [$code, $output, $errors] = $this->ask();
             self::assertSame([0, ''], [$code, $errors], $column . $output);
-            self::assertStringContainsString("\n live workers     not judged (nr_llm does not record them)\n", $output);
-            self::assertStringContainsString('Workers are not judged', $output);
+            self::assertStringContainsString("\n live workers     not evaluated (nr_llm does not record them)\n", $output);
+            self::assertStringContainsString('Workers are not evaluated', $output);
             $this->db->pdo->exec('DROP TABLE tx_nrllm_worker_heartbeat');
         }
     }
@@ -240,7 +240,7 @@ final class StatusCommandTest extends SiteTestCase
         );
     }
 
-    public function testWithoutTheRuntimeTheStatusStillTells(): void
+    public function testWithoutTheRuntimeTheStatusStillReports(): void
     {
         $this->db->stale();
         $this->db->run(['tstamp' => time() - 10]);
@@ -287,7 +287,7 @@ final class StatusCommandTest extends SiteTestCase
         );
     }
 
-    public function testADatabaseThatCannotBeReadIsToldToPeopleAndToPrograms(): void
+    public function testADatabaseThatCannotBeReadIsReported(): void
     {
         $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default']['port'] = 1;
         foreach ([[], ['--json' => true], ['--format' => 'openmetrics']] as $options) {
@@ -311,7 +311,7 @@ final class StatusCommandTest extends SiteTestCase
         self::assertStringContainsString("\n warning  keeper: No lease is kept in the background", $output);
     }
 
-    public function testAMissingTableIsToldWithTypo3sRemedy(): void
+    public function testAMissingTableIsReportedWithTypo3sRemedy(): void
     {
         $this->db->pdo->exec('DROP TABLE tx_nrllm_agentrun');
         [$code, $output] = $this->ask(['--json' => true]);
@@ -345,7 +345,7 @@ final class StatusCommandTest extends SiteTestCase
         self::assertStringStartsWith('The native runtime cannot be used: ', $document['problems'][0]);
     }
 
-    public function testAHeartbeatThatGetsNoConnectionIsTold(): void
+    public function testAHeartbeatThatGetsNoConnectionIsReported(): void
     {
         // One for TYPO3 and one for the runtime's calls.
         $GLOBALS['TYPO3_CONF_VARS']['DB']['Connections']['Default'] = $this->db->limited(2);
