@@ -2,10 +2,11 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mysql_async::prelude::{Protocol, Queryable};
-use mysql_async::{Conn, Params, QueryResult, Row, Statement, Value};
+use mysql_async::{Column, Conn, Params, QueryResult, Row, Statement, Value};
 
 use super::reply::{HeldReply, Reply, unreadable};
 use super::retry::pause;
@@ -85,26 +86,52 @@ impl Session {
     ///
     /// A connection or query error.
     pub async fn query(&mut self, sql: &str, params: Params) -> Result<Vec<Row>> {
+        self.query_as(sql, params, Ok).await
+    }
+
+    /// Runs a statement as [`Session::query`] does, and converts each row as it arrives. Of a long
+    /// result only the converted rows are kept, so that the allocator reuses the memory of the
+    /// driver's rows.
+    pub(crate) async fn query_as<T>(
+        &mut self,
+        sql: &str,
+        params: Params,
+        convert: impl Fn(Row) -> Result<T>,
+    ) -> Result<Vec<T>> {
         let mut attempt = 1;
         loop {
-            match self.query_once(sql, params.clone()).await {
+            match self.query_once(sql, params.clone(), &convert).await {
                 Err(error) if self.may_repeat(&error, attempt) => pause(attempt).await,
-                outcome => return outcome,
+                outcome => return outcome.map(|(_, rows)| rows),
             }
             attempt += 1;
         }
     }
 
-    async fn query_once(&mut self, sql: &str, params: Params) -> Result<Vec<Row>> {
+    /// Runs a query without parameters and returns the columns of its result.
+    ///
+    /// # Errors
+    ///
+    /// A connection or query error.
+    pub(super) async fn columns(&mut self, sql: &str) -> Result<Arc<[Column]>> {
+        self.query_once(sql, Params::Empty, &Ok).await.map(|(columns, _)| columns)
+    }
+
+    async fn query_once<T>(
+        &mut self,
+        sql: &str,
+        params: Params,
+        convert: &impl Fn(Row) -> Result<T>,
+    ) -> Result<(Arc<[Column]>, Vec<T>)> {
         let watched = self.watched;
         let Live { conn, deadline, socket, statements, limits, .. } = self.live().await?;
         let socket = socket.and_then(|socket| socket.for_statement(size(sql, &params)));
         let work = async {
             match params {
-                Params::Empty => rows_of(conn.query_iter(sql).await?).await,
+                Params::Empty => rows_of(conn.query_iter(sql).await?, convert).await,
                 params => {
                     let statement = prepared(conn, statements, sql).await?;
-                    rows_of(conn.exec_iter(statement, params).await?).await
+                    rows_of(conn.exec_iter(statement, params).await?, convert).await
                 }
             }
         };
@@ -114,7 +141,7 @@ impl Session {
             deadline.bounded(limits.client, socket.filter(|_| !watched), work).await
         };
         match outcome(done) {
-            Ok(Some(rows)) => Ok(rows),
+            Ok(Some((columns, rows))) => Ok((columns, rows?)),
             // Without this check, a reply without rows would be read as "there is no such run".
             Ok(None) => Err(self.failed(Failure::Driver(unreadable()))),
             Err(failure) => Err(self.failed(failure)),
@@ -199,15 +226,28 @@ async fn prepared(
     Ok(statement)
 }
 
-/// Returns the rows of a result; `None` when the reply is not a result set.
-async fn rows_of<P: Protocol>(
-    result: QueryResult<'_, '_, P>,
-) -> mysql_async::Result<Option<Vec<Row>>> {
-    if result.columns_ref().is_empty() {
+/// Returns the columns and the converted rows of a result; `None` when the reply is not a result
+/// set. The result is read to its end also where a row cannot be converted.
+async fn rows_of<P: Protocol, T>(
+    mut result: QueryResult<'_, '_, P>,
+    convert: &impl Fn(Row) -> Result<T>,
+) -> mysql_async::Result<Option<(Arc<[Column]>, Result<Vec<T>>)>> {
+    let Some(columns) = result.columns().filter(|columns| !columns.is_empty()) else {
         result.drop_result().await?;
         return Ok(None);
-    }
-    result.collect_and_drop().await.map(Some)
+    };
+    let mut rows = Ok(Vec::new());
+    let collect = |row| {
+        if let Ok(converted) = &mut rows {
+            match convert(row) {
+                Ok(row) => converted.push(row),
+                Err(error) => rows = Err(error),
+            }
+        }
+    };
+    result.for_each(collect).await?;
+    result.drop_result().await?;
+    Ok(Some((columns, rows)))
 }
 
 pub(super) async fn bounded<T>(

@@ -1,6 +1,8 @@
 //! The columns of a table, as plain data: releases of nr_llm and sites differ in columns and
 //! character sets.
 
+use std::borrow::Cow;
+
 use mysql_async::Row;
 
 use super::row::{optional_text, text};
@@ -81,6 +83,15 @@ impl TableSchema {
     #[must_use]
     pub fn has(&self, column: &str) -> bool {
         self.find(column).is_some()
+    }
+
+    /// Returns whether these are the names of the table's columns, in any order: the catalogue of
+    /// `MySQL` has its own.
+    pub(super) fn has_exactly<'c>(
+        &self,
+        mut names: impl ExactSizeIterator<Item = Cow<'c, str>>,
+    ) -> bool {
+        names.len() == self.columns.len() && names.all(|name| self.has(&name))
     }
 
     fn find(&self, column: &str) -> Option<&Column> {
