@@ -95,7 +95,7 @@ impl<'a> RecoveryView<'a> {
 /// A run in the report of a reap.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct EntryView<'a> {
+struct EntryView<'a> {
     uid: i64,
     uuid: &'a str,
     claimed_by: &'a str,
@@ -122,17 +122,21 @@ impl<'a> EntryView<'a> {
 }
 
 /// The runs that a report lists.
-pub(crate) fn entries(entries: &[Entry]) -> Vec<EntryView<'_>> {
-    entries.iter().map(EntryView::new).collect()
+pub(crate) struct Entries<'a>(pub(crate) &'a [Entry]);
+
+impl Serialize for Entries<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(EntryView::new))
+    }
 }
 
 /// The report of a reap.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReportView<'a> {
-    requeued: Vec<EntryView<'a>>,
-    dead_lettered: Vec<EntryView<'a>>,
-    skipped: Vec<EntryView<'a>>,
+    requeued: Entries<'a>,
+    dead_lettered: Entries<'a>,
+    skipped: Entries<'a>,
     dry_run: bool,
     has_more: bool,
 }
@@ -140,9 +144,9 @@ pub(crate) struct ReportView<'a> {
 impl<'a> ReportView<'a> {
     pub(crate) fn new(report: &'a Report) -> Self {
         Self {
-            requeued: entries(&report.requeued),
-            dead_lettered: entries(&report.dead_lettered),
-            skipped: entries(&report.skipped),
+            requeued: Entries(&report.requeued),
+            dead_lettered: Entries(&report.dead_lettered),
+            skipped: Entries(&report.skipped),
             dry_run: report.dry_run,
             has_more: report.has_more,
         }

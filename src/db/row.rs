@@ -45,8 +45,13 @@ pub(crate) fn bytes(row: &mut Row, index: usize) -> Result<Vec<u8>> {
 
 /// Reads text or NULL; bytes that are not UTF-8 are replaced.
 pub(crate) fn optional_text(row: &mut Row, index: usize) -> Result<Option<String>> {
-    Ok(take::<Option<Vec<u8>>>(row, index)?
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    Ok(take::<Option<Vec<u8>>>(row, index)?.map(lossy))
+}
+
+/// Converts bytes, and copies them only where they are not UTF-8.
+fn lossy(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// Reads text; NULL is empty.

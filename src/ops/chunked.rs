@@ -56,7 +56,7 @@ impl Listings {
 /// The work on chunks of candidates.
 pub(super) trait ChunkWork {
     /// A run as it was listed.
-    type Candidate: Clone;
+    type Candidate;
 
     /// Maximum number of runs per chunk, where the server sets no smaller one.
     const CHUNK: usize;
@@ -167,7 +167,7 @@ pub(super) async fn handle<W: ChunkWork>(
     context: Context<'_>,
     work: &mut W,
     state: &mut CallState,
-    candidates: &[W::Candidate],
+    candidates: Vec<W::Candidate>,
 ) -> Result<(), Failed> {
     let server = session.server().await.map_err(|error| Failed { error, unknown: false })?;
     if server.locking == Locking::Wait {
@@ -259,15 +259,28 @@ fn of_table(context: Context<'_>, error: Error) -> Error {
 /// The chunks that are still to be handled, the next one last.
 struct Chunks<T>(Vec<Vec<T>>);
 
-impl<T: Clone> Chunks<T> {
+impl<T> Chunks<T> {
     /// Chunks of `most` candidates at most, and fewer where the server cannot skip locked rows.
-    fn new(candidates: &[T], server: &ServerCapabilities, most: usize) -> Self {
+    fn new(candidates: Vec<T>, server: &ServerCapabilities, most: usize) -> Self {
         let most = if server.locking == Locking::Wait {
             most.min(CHUNK_WHERE_LOCKS_ARE_WAITED_FOR)
         } else {
             most
         };
-        Self(candidates.chunks(server.chunk_size().min(most)).rev().map(<[T]>::to_vec).collect())
+        Self(Self::split(candidates, server.chunk_size().min(most)))
+    }
+
+    /// Splits candidates into chunks of `most`, the first one last.
+    fn split(mut candidates: Vec<T>, most: usize) -> Vec<Vec<T>> {
+        let most = most.max(1);
+        let mut chunks = Vec::with_capacity(candidates.len().div_ceil(most));
+        while candidates.len() > most {
+            chunks.push(candidates.split_off((candidates.len() - 1) / most * most));
+        }
+        if !candidates.is_empty() {
+            chunks.push(candidates);
+        }
+        chunks
     }
 
     /// Returns the next chunk.
@@ -278,7 +291,7 @@ impl<T: Clone> Chunks<T> {
     /// Makes the chunks that are left smaller.
     fn shrink(&mut self, most: usize) {
         let left: Vec<T> = self.0.drain(..).rev().flatten().collect();
-        self.0 = left.chunks(most).rev().map(<[T]>::to_vec).collect();
+        self.0 = Self::split(left, most);
     }
 
     /// Puts a chunk back in halves, or returns its one candidate.
@@ -304,7 +317,7 @@ mod tests {
     #[test]
     fn chunks_come_in_order_and_halves_before_the_rest() {
         let candidates: Vec<u32> = (0..7).collect();
-        let mut chunks = Chunks::new(&candidates, &server("10.11.6-MariaDB"), 4);
+        let mut chunks = Chunks::new(candidates, &server("10.11.6-MariaDB"), 4);
         let first = chunks.next().unwrap();
         assert_eq!(first, [0, 1, 2, 3]);
         assert_eq!(chunks.halve(first), None);
@@ -322,7 +335,7 @@ mod tests {
     #[test]
     fn chunks_that_are_left_shrink_and_keep_their_order() {
         let candidates: Vec<u32> = (0..9).collect();
-        let mut chunks = Chunks::new(&candidates, &server("10.11.6-MariaDB"), 4);
+        let mut chunks = Chunks::new(candidates.clone(), &server("10.11.6-MariaDB"), 4);
         let first = chunks.next().unwrap();
         assert_eq!(chunks.halve(first), None);
         chunks.shrink(2);
@@ -337,7 +350,8 @@ mod tests {
     #[test]
     fn few_are_locked_at_once_where_locks_are_waited_for() {
         let candidates = vec![(); 100];
-        let size = |version| Chunks::new(&candidates, &server(version), 90).next().unwrap().len();
+        let size =
+            |version| Chunks::new(candidates.clone(), &server(version), 90).next().unwrap().len();
         assert_eq!(
             (size("10.11.6-MariaDB"), size("10.2.44-MariaDB"), size("5.7.44")),
             (90, 16, 16)

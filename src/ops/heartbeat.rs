@@ -75,7 +75,7 @@ pub async fn send_heartbeat(
                     // is that of the clock that is ahead.
                     let latest = expires.saturating_add(lateness(session.timeouts())).min(MAX_U32);
                     sql!(
-                        "GREATEST({}, LEAST(lease_expires, {}))",
+                        "GREATEST({},LEAST(lease_expires,{}))",
                         context.bound(expires),
                         context.bound_by_the_later_clock(latest)
                     )

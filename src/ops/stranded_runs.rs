@@ -96,6 +96,7 @@ impl Sweep<'_> {
             }
         })
         .await
+        .map_err(|error| plain_read(self.context, error))
     }
 
     async fn run(&mut self, session: &mut Session, state: &mut CallState) -> Result<()> {
@@ -110,9 +111,10 @@ impl Sweep<'_> {
             let listed = self.list(session, after, wanted).await?;
             let Some(last) = listed.last() else { break };
             after = Some((last.crdate, last.uid));
-            listings.examined(listed.len());
-            chunked::handle(session, self.context, self, state, &listed).await?;
-            if (listed.len() as u64) < wanted || state.is_out_of_time() {
+            let examined = listed.len();
+            listings.examined(examined);
+            chunked::handle(session, self.context, self, state, listed).await?;
+            if (examined as u64) < wanted || state.is_out_of_time() {
                 break;
             }
         }

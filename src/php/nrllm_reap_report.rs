@@ -9,7 +9,7 @@ use super::nrllm_failure::json_serializable;
 use super::objects::Compare;
 use super::serialize::{self, Array};
 use crate::ops::reap::Report;
-use crate::views::{self, ReportView};
+use crate::views::{Entries, ReportView};
 
 /// The report of a reap, with every run.
 #[php_class]
@@ -37,17 +37,17 @@ impl NrLlmReapReport {
 impl NrLlmReapReport {
     /// Returns the runs that are back on the queue.
     fn requeued(&self) -> PhpResult<Array> {
-        serialize::array(&views::entries(&self.report.requeued))
+        serialize::array(&Entries(&self.report.requeued))
     }
 
     /// Returns the runs that ended, with the termination reason.
     fn dead_lettered(&self) -> PhpResult<Array> {
-        serialize::array(&views::entries(&self.report.dead_lettered))
+        serialize::array(&Entries(&self.report.dead_lettered))
     }
 
     /// Returns the runs that were skipped, with the reason.
     fn skipped(&self) -> PhpResult<Array> {
-        serialize::array(&views::entries(&self.report.skipped))
+        serialize::array(&Entries(&self.report.skipped))
     }
 
     /// Returns whether this was a dry run.

@@ -1,6 +1,7 @@
 //! Answers as PHP values: a serde serializer, so that their keys are written down once, in
 //! [`crate::views`].
 
+use std::cell::{Cell, RefCell};
 use std::fmt::{self, Display};
 
 use ext_php_rs::boxed::ZBox;
@@ -8,7 +9,7 @@ use ext_php_rs::convert::IntoZval;
 use ext_php_rs::error::Error as PhpError;
 use ext_php_rs::exception::PhpResult;
 use ext_php_rs::flags::DataType;
-use ext_php_rs::types::{ZendHashTable, Zval};
+use ext_php_rs::types::{ArrayKey, ZendHashTable, ZendStr, Zval};
 use serde::ser::{
     self, Impossible, Serialize, SerializeMap, SerializeSeq, SerializeStruct, Serializer,
 };
@@ -30,7 +31,7 @@ impl IntoZval for Array {
 
 /// An answer as an array. It must be a list, a map or a structure.
 pub(super) fn array(answer: &impl Serialize) -> PhpResult<Array> {
-    match answer.serialize(ToPhp) {
+    match answer.serialize(ToPhp(&Names::default())) {
         Ok(value) if value.is_array() => Ok(Array(value)),
         Ok(_) => Err(crate::error::Error::new(Kind::Internal, "an answer is no array").into()),
         Err(error) => Err(crate::error::Error::new(Kind::Internal, error.to_string()).into()),
@@ -61,8 +62,41 @@ impl From<PhpError> for Error {
     }
 }
 
+/// The keys of an answer's structures as PHP strings. The entries of a list share them, so that each key is allocated and hashed once.
+#[derive(Default)]
+struct Names {
+    known: RefCell<Vec<(&'static str, ZBox<ZendStr>)>>,
+    /// The place behind the key that was used last, where the next one usually is.
+    next: Cell<usize>,
+}
+
+impl Names {
+    fn insert(
+        &self,
+        table: &mut ZendHashTable,
+        key: &'static str,
+        value: Zval,
+    ) -> Result<(), Error> {
+        let mut known = self.known.borrow_mut();
+        let is_key = |(name, _): &(&'static str, _)| std::ptr::eq(*name, key);
+        let mut index = self.next.get();
+        if !known.get(index).is_some_and(is_key) {
+            index = known.iter().position(is_key).unwrap_or_else(|| {
+                known.push((key, ZendStr::new(key, false)));
+                known.len() - 1
+            });
+        }
+        self.next.set((index + 1) % known.len());
+        match known.get(index) {
+            Some((_, name)) => Ok(table.insert(ArrayKey::ZendString(name), value)?),
+            None => unsupported("a structure without keys"),
+        }
+    }
+}
+
 /// Makes a PHP value of whatever an answer holds: null, bool, int, float, string, list, map.
-struct ToPhp;
+#[derive(Clone, Copy)]
+struct ToPhp<'n>(&'n Names);
 
 fn zval(value: impl IntoZval) -> Result<Zval, Error> {
     Ok(value.into_zval(false)?)
@@ -76,15 +110,15 @@ fn unsupported<T>(what: &str) -> Result<T, Error> {
     Err(Error(format!("{what} has no form in PHP")))
 }
 
-impl Serializer for ToPhp {
+impl<'n> Serializer for ToPhp<'n> {
     type Ok = Zval;
     type Error = Error;
-    type SerializeSeq = List;
+    type SerializeSeq = List<'n>;
     type SerializeTuple = Impossible<Zval, Error>;
     type SerializeTupleStruct = Impossible<Zval, Error>;
     type SerializeTupleVariant = Impossible<Zval, Error>;
-    type SerializeMap = Map;
-    type SerializeStruct = Map;
+    type SerializeMap = Map<'n>;
+    type SerializeStruct = Map<'n>;
     type SerializeStructVariant = Impossible<Zval, Error>;
 
     fn serialize_bool(self, value: bool) -> Result<Zval, Error> {
@@ -186,8 +220,8 @@ impl Serializer for ToPhp {
         unsupported("a variant")
     }
 
-    fn serialize_seq(self, length: Option<usize>) -> Result<List, Error> {
-        Ok(List(table(length)))
+    fn serialize_seq(self, length: Option<usize>) -> Result<List<'n>, Error> {
+        Ok(List { table: table(length), to_php: self })
     }
 
     fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, Error> {
@@ -212,11 +246,11 @@ impl Serializer for ToPhp {
         unsupported("a variant")
     }
 
-    fn serialize_map(self, length: Option<usize>) -> Result<Map, Error> {
-        Ok(Map { table: table(length), key: None })
+    fn serialize_map(self, length: Option<usize>) -> Result<Map<'n>, Error> {
+        Ok(Map { table: table(length), key: None, to_php: self })
     }
 
-    fn serialize_struct(self, _: &'static str, length: usize) -> Result<Map, Error> {
+    fn serialize_struct(self, _: &'static str, length: usize) -> Result<Map<'n>, Error> {
         self.serialize_map(Some(length))
     }
 
@@ -232,33 +266,37 @@ impl Serializer for ToPhp {
 }
 
 /// A list under construction.
-struct List(ZBox<ZendHashTable>);
+struct List<'n> {
+    table: ZBox<ZendHashTable>,
+    to_php: ToPhp<'n>,
+}
 
-impl SerializeSeq for List {
+impl SerializeSeq for List<'_> {
     type Ok = Zval;
     type Error = Error;
 
     fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        Ok(self.0.push(value.serialize(ToPhp)?)?)
+        Ok(self.table.push(value.serialize(self.to_php)?)?)
     }
 
     fn end(self) -> Result<Zval, Error> {
-        zval(self.0)
+        zval(self.table)
     }
 }
 
 /// An array with names under construction.
-struct Map {
+struct Map<'n> {
     table: ZBox<ZendHashTable>,
     key: Option<String>,
+    to_php: ToPhp<'n>,
 }
 
-impl SerializeMap for Map {
+impl SerializeMap for Map<'_> {
     type Ok = Zval;
     type Error = Error;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
-        self.key = key.serialize(ToPhp)?.str().map(str::to_owned);
+        self.key = key.serialize(self.to_php)?.str().map(str::to_owned);
         if self.key.is_none() {
             return unsupported("a key that is no string");
         }
@@ -267,7 +305,7 @@ impl SerializeMap for Map {
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
         match self.key.take() {
-            Some(key) => Ok(self.table.insert(key.as_str(), value.serialize(ToPhp)?)?),
+            Some(key) => Ok(self.table.insert(key.as_str(), value.serialize(self.to_php)?)?),
             None => unsupported("a value without a key"),
         }
     }
@@ -277,7 +315,7 @@ impl SerializeMap for Map {
     }
 }
 
-impl SerializeStruct for Map {
+impl SerializeStruct for Map<'_> {
     type Ok = Zval;
     type Error = Error;
 
@@ -286,7 +324,8 @@ impl SerializeStruct for Map {
         key: &'static str,
         value: &T,
     ) -> Result<(), Error> {
-        Ok(self.table.insert(key, value.serialize(ToPhp)?)?)
+        let value = value.serialize(self.to_php)?;
+        self.to_php.0.insert(&mut self.table, key, value)
     }
 
     fn end(self) -> Result<Zval, Error> {

@@ -65,6 +65,8 @@ struct Attempt {
     planned: Vec<(Candidate, Decision)>,
     /// Locked runs that are left alone, since their wake-up could not be written.
     unwakeable: Vec<Candidate>,
+    /// Candidates that were not among the locked rows.
+    missed: Vec<Candidate>,
     /// The messages that were written.
     written: Option<Written>,
     /// Whether it was about to write the messages.
@@ -179,23 +181,31 @@ impl ChunkWrite<'_, '_> {
              FORCE INDEX (PRIMARY) WHERE {} AND {} ORDER BY uid{}",
             HAS_REQUEST,
             self.reaper.context.table(),
-            uid_in(uids),
+            uid_in(uids.iter().copied()),
             self.reaper.stale(),
             locking.clause()
         );
-        let rows = lock.query(session).await?;
-        let locked: Vec<Judged> = rows.into_iter().map(judged).collect::<Result<_>>()?;
-        let mut by_uid: HashMap<u64, Judged> =
-            locked.into_iter().map(|judged| (judged.candidate.uid, judged)).collect();
+        let rows = lock.query_as(session, judged).await?;
+        self.attempt.planned.reserve(rows.len());
+        let place = |uid: u64| uids.binary_search(&uid).unwrap_or(usize::MAX);
+        let mut locked: Vec<Option<Judged>> = uids.iter().map(|_| None).collect();
+        for judged in rows {
+            if let Some(locked) = locked.get_mut(place(judged.candidate.uid)) {
+                *locked = Some(judged);
+            }
+        }
         // The report keeps the order of the listing: oldest lease first.
         for candidate in self.chunk {
-            if let Some(judged) = by_uid.remove(&candidate.uid) {
-                let decision = self.reaper.decide(&judged);
-                if self.reaper.is_unwakeable(&judged.candidate, decision) {
-                    self.attempt.unwakeable.push(judged.candidate);
-                } else {
-                    self.attempt.planned.push((judged.candidate, decision));
-                }
+            let judged = locked.get_mut(place(candidate.uid)).and_then(Option::take);
+            let Some(judged) = judged else {
+                self.attempt.missed.push(candidate.clone());
+                continue;
+            };
+            let decision = self.reaper.decide(&judged);
+            if self.reaper.is_unwakeable(&judged.candidate, decision) {
+                self.attempt.unwakeable.push(judged.candidate);
+            } else {
+                self.attempt.planned.push((judged.candidate, decision));
             }
         }
         Ok(())
@@ -204,11 +214,7 @@ impl ChunkWrite<'_, '_> {
     /// Reports a chunk that stands.
     fn settle(&mut self, woken_up: impl Fn(&Candidate) -> bool, confirmed: bool) {
         let attempt = std::mem::take(&mut self.attempt);
-        let planned = attempt.planned.iter().map(|(candidate, _)| candidate);
-        let locked: HashSet<u64> =
-            planned.chain(&attempt.unwakeable).map(|candidate| candidate.uid).collect();
-        let missed = self.chunk.iter().filter(|candidate| !locked.contains(&candidate.uid));
-        self.reaper.missed.extend(missed.cloned());
+        self.reaper.missed.extend(attempt.missed);
         for (candidate, decision) in attempt.planned {
             let woken_up = decision == Decision::Requeue && woken_up(&candidate);
             self.reaper.report.handle(candidate, decision, woken_up, confirmed);

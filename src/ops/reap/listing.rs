@@ -43,11 +43,9 @@ impl Reaper<'_> {
     }
 
     async fn read(&self, session: &mut Session, listing: &Sql) -> Result<Vec<Judged>> {
-        idempotent(session, async |session| {
-            listing.query(session).await?.into_iter().map(judged).collect()
-        })
-        .await
-        .map_err(|error| plain_read(self.context, error))
+        idempotent(session, async |session| listing.query_as(session, judged).await)
+            .await
+            .map_err(|error| plain_read(self.context, error))
     }
 
     fn listing(&self, these: Option<Sql>, after: Option<(i64, u64)>, wanted: u64) -> Sql {
@@ -55,9 +53,9 @@ impl Reaper<'_> {
         let these = these.map_or_else(|| Sql::from(""), |these| sql!(" AND {}", these));
         // Only a dry run decides by the listing.
         let facts = if self.request.dry_run {
-            sql!("pending_effect, {}", HAS_REQUEST)
+            sql!(", pending_effect, {}", HAS_REQUEST)
         } else {
-            Sql::from("'', 0")
+            Sql::from("")
         };
         let behind = after.map_or_else(
             || Sql::from(""),
@@ -72,7 +70,7 @@ impl Reaper<'_> {
             },
         );
         sql!(
-            "SELECT uid, uuid, claimed_by, lease_expires, requeue_count, {} FROM {}{} WHERE {}{}{} \
+            "SELECT uid, uuid, claimed_by, lease_expires, requeue_count{} FROM {}{} WHERE {}{}{} \
              ORDER BY lease_expires, uid LIMIT {}",
             facts,
             self.context.table(),
@@ -85,8 +83,10 @@ impl Reaper<'_> {
     }
 }
 
-/// Reads a row of the listing, or of the locking read.
+/// Reads a row of the listing, or of the locking read. The facts of the decision are missing where
+/// they were not asked for.
 pub(super) fn judged(mut row: Row) -> Result<Judged> {
+    let has_facts = row.len() > 5;
     Ok(Judged {
         candidate: Candidate {
             uid: unsigned(&mut row, 0)?,
@@ -95,7 +95,7 @@ pub(super) fn judged(mut row: Row) -> Result<Judged> {
             lease_expires: signed(&mut row, 3)?,
             requeue_count: count(&mut row, 4)?,
         },
-        pending_effect: bytes(&mut row, 5)?,
-        has_request: flag(&mut row, 6)?,
+        pending_effect: if has_facts { bytes(&mut row, 5)? } else { Vec::new() },
+        has_request: has_facts && flag(&mut row, 6)?,
     })
 }

@@ -109,6 +109,7 @@ impl Reaper<'_> {
             }
         })
         .await
+        .map_err(|error| plain_read(self.context, error))
     }
 
     async fn run(&mut self, session: &mut Session, state: &mut CallState) -> Result<()> {
@@ -137,7 +138,7 @@ impl Reaper<'_> {
             } else {
                 let candidates: Vec<Candidate> =
                     due.into_iter().map(|judged| judged.candidate).collect();
-                chunked::handle(session, self.context, self, state, &candidates).await?;
+                chunked::handle(session, self.context, self, state, candidates).await?;
             }
             if state.is_out_of_time() {
                 self.report.has_more = true;

@@ -73,7 +73,7 @@ impl<'a> Context<'a> {
     /// What this bounds is not moved by one of them that is behind.
     pub(in crate::ops) fn bound_by_the_later_clock(&self, absolute: i64) -> Sql {
         let distance = absolute.saturating_sub(self.time);
-        sql!("GREATEST({}, UNIX_TIMESTAMP() + {})", bind(absolute), bind(distance))
+        sql!("GREATEST({},UNIX_TIMESTAMP()+{})", bind(absolute), bind(distance))
     }
 
     /// An absolute time of the caller as text: an integer, or the database's clock moved by one.

@@ -1,6 +1,7 @@
 //! A piece of SQL together with the values of its placeholders.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 
 use mysql_async::{Params, Row, Value};
 
@@ -75,6 +76,15 @@ impl Sql {
     pub(in crate::ops) async fn query(&self, session: &mut Session) -> Result<Vec<Row>> {
         session.query(&self.text, self.params()).await
     }
+
+    /// Executes a statement and collects its rows, each converted as it arrives.
+    pub(in crate::ops) async fn query_as<T>(
+        &self,
+        session: &mut Session,
+        convert: impl Fn(Row) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        session.query_as(&self.text, self.params(), convert).await
+    }
 }
 
 /// Returns a placeholder with its value.
@@ -85,6 +95,19 @@ pub(in crate::ops) fn bind(value: impl Into<Value>) -> Sql {
 /// Returns a number as text.
 pub(in crate::ops) fn number(value: impl Number) -> Sql {
     Sql { text: Cow::Owned(value.to_sql()), values: Vec::new() }
+}
+
+/// Returns numbers as text with commas between them.
+pub(in crate::ops) fn numbers(values: impl IntoIterator<Item = u64>) -> Sql {
+    let mut text = String::new();
+    for value in values {
+        if !text.is_empty() {
+            text.push(',');
+        }
+        // Writing to a string does not fail.
+        let _ = write!(text, "{value}");
+    }
+    Sql { text: Cow::Owned(text), values: Vec::new() }
 }
 
 /// Numbers, the only values that are written into a text.

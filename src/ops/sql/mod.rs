@@ -7,6 +7,7 @@ mod clock;
 mod fragment;
 
 pub use clock::{Context, unix_time, unix_time_ms};
+use fragment::numbers;
 pub(in crate::ops) use fragment::{Sql, bind, number, places, sql};
 
 use std::sync::Arc;
@@ -109,12 +110,12 @@ pub(super) fn uuid_is(uuid: &str) -> Sql {
 
 /// One of these runs. The list is never empty.
 pub(super) fn uid_in(uids: impl IntoIterator<Item = u64>) -> Sql {
-    sql!("uid IN ({})", Sql::join(uids.into_iter().map(number), ","))
+    sql!("uid IN ({})", numbers(uids))
 }
 
 // Assignments
 
-/// A renewed lease. This and [`HELD_BY`] are written without optional blanks: where the server logs
+/// A renewed lease. This, [`HELD_BY`] and [`update_held`] are written without optional blanks: where the server logs
 /// statements, every heartbeat writes its text to the binary log (rule 33).
 pub(super) fn renewal(lease_expires: Sql, now: Sql) -> Sql {
     sql!("lease_expires={},tstamp={}", lease_expires, now)
@@ -189,7 +190,7 @@ pub(super) fn update(context: Context<'_>, assignments: Sql, condition: Sql) -> 
 
 /// A write to the run of a holder that still holds it.
 pub(super) fn update_held(context: Context<'_>, assignments: Sql, holder: Holder<'_>) -> Sql {
-    let condition = sql!("uid = {} AND {}", bind(holder.run_uid), held_by(holder.owner));
+    let condition = sql!("uid={} AND {}", bind(holder.run_uid), held_by(holder.owner));
     update(context, assignments, condition)
 }
 
