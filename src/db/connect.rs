@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use mysql_async::prelude::Queryable;
-use mysql_async::{OptsBuilder, SslOpts};
+use mysql_async::{OptsBuilder, Row, SslOpts};
 use tokio::net::TcpStream;
 
 use super::connection::{Connection, PANICKED};
@@ -38,13 +38,11 @@ impl Session {
         let through_relay = &mut self.through_relay;
         let outcome = bounded(rest, async {
             let mut conn = opened(endpoint, &addresses, tls.as_ref(), through_relay, opts).await?;
-            // The settings precede the first query, which the server's defaults could change.
-            conn.query_drop(session_settings(Limits::of(self.timeouts.query, true))).await?;
+            let variables = set_up(&mut conn, Limits::of(self.timeouts.query, true)).await?;
             if is_in_transaction(&conn) {
                 // `init_connect` has opened it.
                 conn.query_drop("ROLLBACK").await?;
             }
-            let variables: Vec<(String, String)> = conn.query(ServerCapabilities::QUERY).await?;
             let server = ServerCapabilities::from_variables(&variables);
             if matches!(server.binary_log, BinaryLog::Rows { full: true, may_shrink: true }) {
                 match conn.query_drop(ROW_IMAGE).await {
@@ -168,6 +166,28 @@ async fn opened(
     let conn = Connection::open_through(relay, opts.ssl_opts(None::<SslOpts>)).await?;
     *through_relay = true;
     Ok(conn)
+}
+
+/// Sends the session's settings, and the query of the server's variables in the same packet. The
+/// settings come first: the server's defaults could change the reply to the query.
+async fn set_up(
+    conn: &mut Connection,
+    limits: Limits,
+) -> mysql_async::Result<Vec<(String, String)>> {
+    let settings = session_settings(limits);
+    let mut replies = conn.query_iter(format!("{settings}; {}", ServerCapabilities::QUERY)).await?;
+    // The reply to the settings has no rows. What follows it may be an error already.
+    let variables = match replies.collect::<Row>().await {
+        Ok(_) => replies.collect_and_drop().await,
+        Err(error) => Err(error),
+    };
+    match variables {
+        Ok(variables) if !variables.is_empty() => Ok(variables),
+        Ok(_) | Err(mysql_async::Error::Server(_)) => {
+            conn.query(ServerCapabilities::SHOW_VARIABLES).await
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns whether the last reply says that a transaction is open.

@@ -68,13 +68,45 @@ impl Locking {
     }
 }
 
+/// Whether the account may change how rows are logged, as a condition.
+macro_rules! may_shrink_images {
+    () => {
+        "EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE IN ('SUPER', 'BINLOG ADMIN', \
+         'SESSION_VARIABLES_ADMIN', 'SYSTEM_VARIABLES_ADMIN') AND GRANTEE = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), ''''))"
+    };
+}
+
+/// The query of the variables, and of one that is only shown to accounts that may change how rows
+/// are logged. Every server knows it.
+macro_rules! show_variables {
+    () => {
+        concat!(
+            "SHOW VARIABLES WHERE Variable_name IN ('version', 'log_bin', 'binlog_format', 'binlog_row_image', \
+             'tx_isolation', 'transaction_isolation', 'wsrep_on', 'max_statement_time') OR Variable_name = 'version_comment' AND ",
+            may_shrink_images!()
+        )
+    };
+}
+
 impl ServerCapabilities {
-    /// The query of the variables, and of one that is only shown to accounts that may change how
-    /// rows are logged.
-    pub(super) const QUERY: &str = "SHOW VARIABLES WHERE Variable_name IN ('version', 'log_bin', 'binlog_format', 'binlog_row_image', \
-        'tx_isolation', 'transaction_isolation', 'wsrep_on', 'max_statement_time') OR Variable_name = 'version_comment' AND EXISTS (SELECT 1 \
-        FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE IN ('SUPER', 'BINLOG ADMIN', 'SESSION_VARIABLES_ADMIN', \
-        'SYSTEM_VARIABLES_ADMIN') AND GRANTEE = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), ''''))";
+    /// The query of the variables that follows the session's settings.
+    ///
+    /// `MariaDB` is queried for each variable by its name, which takes a tenth of the time of a
+    /// list of all. The comment that is executed decides about the kind of server. Where neither
+    /// is, or a variable is missing, the server refuses the query.
+    pub(super) const QUERY: &str = concat!(
+        "/*M!100106 SELECT 'version', @@version UNION ALL SELECT 'log_bin', @@log_bin UNION ALL SELECT 'binlog_format', @@binlog_format \
+         UNION ALL SELECT 'binlog_row_image', @@binlog_row_image UNION ALL SELECT 'tx_isolation', @@tx_isolation \
+         UNION ALL SELECT 'wsrep_on', @@wsrep_on UNION ALL SELECT 'max_statement_time', @@max_statement_time \
+         UNION ALL SELECT 'version_comment', 'shown' FROM DUAL WHERE @@log_bin AND @@binlog_format = 'ROW' AND @@binlog_row_image = 'FULL' AND ",
+        may_shrink_images!(),
+        " */ /*!50720 ",
+        show_variables!(),
+        " */"
+    );
+
+    /// The query where [`Self::QUERY`] is refused.
+    pub(super) const SHOW_VARIABLES: &str = show_variables!();
 
     /// Reads the reply to the query, as far as the server has these variables. The variables decide
     /// about the kind of server; its name decides only where they do not.

@@ -240,7 +240,8 @@ fn p14_read_back_on_a_cluster_waits_for_replication() {
         } else {
             variables.replace("transaction_", "tx_")
         };
-        proxy.rule(When::statement("SHOW VARIABLES").always(), Fault::Instead(variables));
+        let settings = format!("SET NAMES utf8mb4; {variables}");
+        proxy.rule(When::statement("SHOW VARIABLES").always(), Fault::Instead(settings));
         let waits = proxy.rule(
             When::statement("SET SESSION wsrep_sync_wait = 1").always(),
             Fault::Instead("DO 0".to_owned()),

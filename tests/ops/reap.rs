@@ -641,8 +641,8 @@ fn p09_server_without_skip_locked() {
         php_worker.lock_row(all[5]);
         let proxy = Proxy::start(database.endpoint());
         proxy.rule(
-            When::command(|command| command.sql.starts_with("SHOW VARIABLES")).always(),
-            Fault::Instead(format!("SELECT 'version', '{version}'{isolation}")),
+            When::command(|command| command.sql.contains("SHOW VARIABLES")).always(),
+            Fault::Instead(format!("SET NAMES utf8mb4; SELECT 'version', '{version}'{isolation}")),
         );
         let knows_nowait = version.starts_with("10.5");
         let refused = proxy.rule(

@@ -220,28 +220,21 @@ pub fn pretending(database: &Database, variables: &[(&str, &str)]) -> Proxy {
         .map(|(name, value)| format!("SELECT '{name}' AS n, '{value}' AS v"))
         .collect();
     let when = |sql: &'static str| When::statement(sql).always();
-    proxy.rule(when("SHOW VARIABLES"), Fault::Instead(rows.join(" UNION ALL ")));
-    proxy.rule(
-        when("SET NAMES"),
-        Fault::Instead(
-            "SET NAMES utf8mb4, autocommit = 1, time_zone = '+00:00', lock_wait_timeout = 1"
-                .to_owned(),
-        ),
-    );
+    let settings = "SET NAMES utf8mb4, autocommit = 1, time_zone = '+00:00', lock_wait_timeout = 1";
+    let variables = rows.join(" UNION ALL ");
+    proxy.rule(when("SHOW VARIABLES"), Fault::Instead(format!("{settings}; {variables}")));
     proxy.rule(when("wsrep_sync_wait"), Fault::Instead("DO 0".to_owned()));
     proxy
 }
 
 /// True for what a session sends to set itself up, which `session.snap` shows.
 fn is_setting_up(sql: &str) -> bool {
-    sql.starts_with("SHOW VARIABLES")
-        || sql.starts_with("SET NAMES")
-        || sql.contains("information_schema.COLUMNS")
+    sql.starts_with("SET NAMES") || sql.contains("information_schema.COLUMNS")
 }
 
 /// The statement with a line per clause. Nothing but blanks changes.
 fn in_lines(sql: &str) -> String {
-    let mut text = sql.to_owned();
+    let mut text = sql.replace("; ", ";\n");
     for clause in ["SET", "FROM", "STRAIGHT_JOIN", "WHERE", "GROUP BY", "ORDER BY", "FOR UPDATE"] {
         text = text.replace(&format!(" {clause} "), &format!("\n    {clause} "));
         text = text

@@ -8,6 +8,7 @@ use nrllm_runtime::ops::heartbeat::{self, End, HeartbeatResult};
 use crate::support::database::{Database, Run, Shape, assert_row};
 use crate::support::harness::{Harness, LEASE, NOW, OWNER, error_of, request};
 use crate::support::proxy::{Fault, Proxy, When};
+use crate::support::server::Server;
 
 fn named(table: &str) -> Options {
     Options { table: TableName::parse("table", table).unwrap(), ..Options::default() }
@@ -230,14 +231,46 @@ fn p30_column_that_returns_is_seen_by_the_next_call() {
 }
 
 #[test]
-fn first_renewal_of_a_process_takes_four_round_trips() {
+fn p30_unchanged_columns_are_read_from_the_catalogue_once() {
     let mut database = Database::new();
-    let held = database.insert(&Run::running(OWNER, LEASE));
     let proxy = Proxy::start(database.endpoint());
     let mut harness = Harness::through(&proxy, &database);
+    let catalogue = |proxy: &Proxy| {
+        let statements = proxy.statements();
+        statements.iter().filter(|sql| sql.contains("information_schema.COLUMNS")).count()
+    };
+    for round in 0..3 {
+        let uid = database.insert(&Run::running(OWNER, LEASE));
+        assert!(harness.requeue(uid, OWNER).unwrap());
+        assert_eq!(catalogue(&proxy), 1, "round {round}");
+    }
+    database.client().run("ALTER TABLE tx_nrllm_agentrun ADD later int NOT NULL DEFAULT 0");
+    let uid = database.insert(&Run::running(OWNER, LEASE));
+    assert!(harness.requeue(uid, OWNER).unwrap());
+    assert_eq!(catalogue(&proxy), 2);
+}
+
+#[test]
+fn first_renewal_of_a_process_takes_three_round_trips() {
+    let mut database = Database::new();
+    assert_eq!(round_trips_of_first_renewal(&mut database), 3);
+}
+
+#[test]
+fn p33_first_renewal_takes_four_round_trips_where_it_sets_the_row_image() {
+    let server = Server::start(&["--log-bin=binlog", "--server-id=1", "--binlog-format=ROW"]);
+    let mut database = Database::on(&server, &Shape::default());
+    assert_eq!(round_trips_of_first_renewal(&mut database), 4);
+}
+
+/// Counts the round trips after the handshake. A second renewal takes one.
+fn round_trips_of_first_renewal(database: &mut Database) -> usize {
+    let held = database.insert(&Run::running(OWNER, LEASE));
+    let proxy = Proxy::start(database.endpoint());
+    let mut harness = Harness::through(&proxy, database);
     assert!(harness.renew_lease(held, OWNER, LEASE + 1).unwrap());
-    assert!(proxy.log().len() <= 4, "{:?}", proxy.log());
-    let before = proxy.log().len();
+    let first = proxy.count().round_trips;
     assert!(harness.renew_lease(held, OWNER, LEASE + 2).unwrap());
-    assert_eq!(proxy.log().len() - before, 1);
+    assert_eq!(proxy.count().round_trips - first, 1, "{:?}", proxy.log());
+    first
 }
