@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Bench;
 
 // Makes tables and plots from the numbers of run.php and scale.php.
-//   php report.php FOLDER      reads results.json, binary-log.json, scale.json and rate.json there,
-//                              writes results.md and the plots, prints the tables
+//   php report.php FOLDER      reads results.json, binary-log.json, cold.json, scale.json and
+//                              rate.json there, writes results.md and the plots, prints the tables
 
 require_once __DIR__ . '/lib.php';
 require_once __DIR__ . '/plot.php';
@@ -19,6 +19,7 @@ $results = json_decode(file_get_contents("$folder/results.json"), true, flags: J
 $scale = is_file("$folder/scale.json") ? json_decode(file_get_contents("$folder/scale.json"), true, flags: JSON_THROW_ON_ERROR) : null;
 $rate = is_file("$folder/rate.json") ? json_decode(file_get_contents("$folder/rate.json"), true, flags: JSON_THROW_ON_ERROR) : null;
 $log = is_file("$folder/binary-log.json") ? json_decode(file_get_contents("$folder/binary-log.json"), true, flags: JSON_THROW_ON_ERROR) : null;
+$cold = is_file("$folder/cold.json") ? json_decode(file_get_contents("$folder/cold.json"), true, flags: JSON_THROW_ON_ERROR) : null;
 $about = $results['about'];
 $markdown = '';
 
@@ -107,6 +108,9 @@ if (isset($log['setups']['MIXED'])) {
         $figure('binary log, ROW: a heartbeat', 'at most 1 KiB', amount(round($bytes), 'B'), $bytes <= 1_024);
     }
 }
+if ($cold !== null) {
+    $figure('first renewal of a process: round trips after the handshake', 'at most 4', (string) $cold['round trips']['module'], $cold['round trips']['module'] <= 4);
+}
 if ($scale !== null) {
     $figure('50 stale among 100 000 running listed, with the key', 'under 2 ms', amount($scale['with key']['list 50'], 'µs'), $scale['with key']['list 50'] < 2_000);
     foreach (['without key', 'with key'] as $key) {
@@ -117,20 +121,20 @@ if ($scale !== null) {
 }
 $markdown .= "# Results\n\nMade by `bin/bench`" . ($about['plan'] === 'quick' ? ' `--quick`' : '') . " on {$about['date']}: {$about['machine']}, {$about['cores']} cores (load average {$about['load']} when it began, other work included), PHP {$about['php']}, "
     . "{$about['server']}, Linux {$about['kernel']}, module {$about['module']}. Medians; the raw numbers are in [results.json](results.json)"
-    . ($scale === null ? '' : ', [scale.json](scale.json)') . ($rate === null ? '' : ', [rate.json](rate.json)') . ". What the columns mean: [benchmarks.md](../../benchmarks.md).\n\n## The figures to reach\n\n";
+    . ($scale === null ? '' : ', [scale.json](scale.json)') . ($rate === null ? '' : ', [rate.json](rate.json)') . ($log === null ? '' : ', [binary-log.json](binary-log.json)') . ($cold === null ? '' : ', [cold.json](cold.json)') . ". What the columns mean: [benchmarks.md](../../benchmarks.md).\n\n## The figures to reach\n\n";
 $markdown .= table(['figure', 'wanted', 'measured', 'reached'], $figures) . "Why some are not reached: [benchmarks.md](../../benchmarks.md#what-is-not-reached-and-why).\n\n";
 
 // ---- operations ---------------------------------------------------------------------------------
 foreach (MODE as $mode => $setting) {
-    $markdown .= "## One run, $mode durability ($setting)\n\nWall time of one call (median), CPU time of the client, statements, round trips, bytes sent and received.\n\n";
+    $markdown .= "## One run, $mode durability ($setting)\n\nWall time of one call (median), CPU time of the client, statements, round trips, bytes sent and received, bytes of the redo log.\n\n";
     $rows = [];
     foreach ($results['operations'] as $operation => $modes) {
         foreach ($modes[$mode] as $variant => $row) {
             $rows[] = [$operation, SHORT[$variant], amount($row['wall'], 'µs'), amount($row['cpu_user'] + $row['cpu_system'], 'µs'), amount(round($row['statements'], 1), ''), amount(round($row['round_trips'], 1), ''),
-                amount(round($row['sent']), 'B'), amount(round($row['received']), 'B')];
+                amount(round($row['sent']), 'B'), amount(round($row['received']), 'B'), amount(round($row['redo']), 'B')];
         }
     }
-    $markdown .= table(['operation', 'variant', 'wall', 'client CPU', 'statements', 'round trips', 'sent', 'received'], $rows);
+    $markdown .= table(['operation', 'variant', 'wall', 'client CPU', 'statements', 'round trips', 'sent', 'received', 'redo'], $rows);
 }
 foreach (MODE as $mode => $setting) {
     $markdown .= "## Reaping, $mode durability ($setting)\n\nEvery run with a payload of 20 KiB; all are put back on the queue.\n\n";
@@ -138,10 +142,10 @@ foreach (MODE as $mode => $setting) {
     foreach ($results['reap'] as $size => $modes) {
         foreach ($modes[$mode] as $variant => $row) {
             $rows[] = [number_format((float) $size, 0, '.', ' '), SHORT[$variant], amount($row['wall'], 'µs'), amount($row['cpu_user'] + $row['cpu_system'], 'µs'), amount($row['statements'], ''), amount($row['round_trips'], ''),
-                amount($row['sent'], 'B'), amount($row['received'], 'B'), amount(max(0, $row['peak']), 'KiB')];
+                amount($row['sent'], 'B'), amount($row['received'], 'B'), amount($row['redo'], 'B'), amount(max(0, $row['peak']), 'KiB')];
         }
     }
-    $markdown .= table(['runs', 'variant', 'wall', 'client CPU', 'statements', 'round trips', 'sent', 'received', 'peak memory'], $rows);
+    $markdown .= table(['runs', 'variant', 'wall', 'client CPU', 'statements', 'round trips', 'sent', 'received', 'redo', 'peak memory'], $rows);
 }
 $markdown .= "## Classification\n\nOne call, its value object included. `unloaded`: none of the classes that the taxonomy knows is loaded.\n\n";
 $rows = [];
@@ -169,6 +173,17 @@ if ($log !== null) {
         }
     }
     $markdown .= table(['binary log', 'operation', 'variant', 'log', 'redo', 'wall'], $rows);
+}
+if ($cold !== null) {
+    $markdown .= "## The first call of a process\n\nOne renewal that has to connect first, in a cron process and in a request to PHP-FPM, on {$cold['about']['server']} with a binary log (MIXED, durable), "
+        . "{$cold['about']['rounds']} rounds (load average {$cold['about']['load']}): the call with its connection, the process or request as a whole (medians), round trips after the handshake, bytes with the handshake.\n\n";
+    $rows = [];
+    foreach ($cold['calls'] as $way => $variants) {
+        foreach ($variants as $variant => $row) {
+            $rows[] = [$way, SHORT[$variant], amount($row['call'], 'µs'), amount($row['whole'], 'µs'), (string) $cold['round trips'][$variant], amount(round($row['sent']), 'B'), amount(round($row['received']), 'B')];
+        }
+    }
+    $markdown .= table(['in', 'variant', 'call', 'whole', 'round trips', 'sent', 'received'], $rows);
 }
 if ($scale !== null) {
     $markdown .= "## Scale\n\n" . number_format($scale['finished'], 0, '.', ' ') . ' finished runs, ' . number_format($scale['running'], 0, '.', ' ') . ' running, ' . number_format($scale['stale'], 0, '.', ' ')

@@ -15,11 +15,6 @@ $server = new Server();
 const NOW = 1_800_000_000;
 const BEATERS = 50;
 
-function note(string $text): void
-{
-    fwrite(STDERR, date('H:i:s') . " $text\n");
-}
-
 /** Rows that the server read for one command. */
 function rows_read(Server $server, Worker $worker, string $command): int
 {
