@@ -194,8 +194,10 @@ fn p33_live_workers_wait_for_nothing_beside_a_reap() {
                 database.insert_all(&runs(3, &|| Run::running("gone", 5)));
             }
             let proxy = Proxy::start(server.endpoint());
-            let open = proxy.rule(When::statement("COMMIT"), Fault::HoldRequest);
-            let mut harness = Harness::at(proxy.endpoint(), database.name(), Options::default());
+            // The word alone: READ-COMMITTED is among the session's settings.
+            let commit = When::command(|command| command.sql == "COMMIT");
+            let open = proxy.rule(commit, Fault::HoldRequest);
+            let mut harness = Harness::limits(proxy.endpoint(), database.name(), 60_000, 60_000);
             let before = server.row_lock_waits();
             std::thread::scope(|scope| {
                 let reaping = scope.spawn(|| harness.reap_all(500));
