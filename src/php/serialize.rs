@@ -62,7 +62,8 @@ impl From<PhpError> for Error {
     }
 }
 
-/// The keys of an answer's structures as PHP strings. The entries of a list share them, so that each key is allocated and hashed once.
+/// The keys of an answer's structures as PHP strings. The entries of a list share them, so that
+/// each key is allocated and hashed once.
 #[derive(Default)]
 struct Names {
     known: RefCell<Vec<(&'static str, ZBox<ZendStr>)>>,

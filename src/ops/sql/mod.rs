@@ -115,8 +115,8 @@ pub(super) fn uid_in(uids: impl IntoIterator<Item = u64>) -> Sql {
 
 // Assignments
 
-/// A renewed lease. This, [`HELD_BY`] and [`update_held`] are written without optional blanks: where the server logs
-/// statements, every heartbeat writes its text to the binary log (rule 33).
+/// A renewed lease. This, [`HELD_BY`] and [`update_held`] are written without optional blanks:
+/// where the server logs statements, every heartbeat writes its text to the binary log (rule 33).
 pub(super) fn renewal(lease_expires: Sql, now: Sql) -> Sql {
     sql!("lease_expires={},tstamp={}", lease_expires, now)
 }
