@@ -67,6 +67,28 @@ final class PackageTest extends SiteTestCase
         }
     }
 
+    public function testTheDocumentedSupervisorsNeverGiveUp(): void
+    {
+        $page = (string)file_get_contents(dirname(__DIR__, 2) . '/Documentation/Operation.md');
+        self::assertSame(2, preg_match_all('/```ini\n(.*?)```/s', $page, $blocks));
+        [$unit, $programs] = $blocks[1];
+        self::assertMatchesRegularExpression('/^Restart=always$/m', $unit);
+        self::assertMatchesRegularExpression('/^StartLimitIntervalSec=0$/m', $unit);
+        $programs = preg_split('/^(?=\[program:)/m', $programs, -1, PREG_SPLIT_NO_EMPTY);
+        self::assertCount(2, (array)$programs);
+        foreach ((array)$programs as $program) {
+            self::assertMatchesRegularExpression('/^autorestart=true$/m', $program);
+            self::assertSame(1, preg_match('/^startretries=(\d+)$/m', $program, $retries), $program);
+            self::assertGreaterThanOrEqual(1000000, (int)$retries[1]);
+        }
+        // A stop waits for the hand-over of a run.
+        foreach ([[$unit, 'TimeoutStopSec'], [$programs[0], 'stopwaitsecs']] as [$text, $setting]) {
+            self::assertSame(1, preg_match('/ --drain=(\d+)/', $text, $drain), $text);
+            self::assertSame(1, preg_match('/^' . $setting . '=(\d+)$/m', $text, $stop), $text);
+            self::assertGreaterThan((int)$drain[1], (int)$stop[1]);
+        }
+    }
+
     public function testNoFileOfThePackageLoadsNrLlmOrTypo3WhenItIsRead(): void
     {
         // What would be a fatal error where nr_llm is not installed or has another shape: a class

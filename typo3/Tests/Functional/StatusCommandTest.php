@@ -323,6 +323,36 @@ final class StatusCommandTest extends SiteTestCase
         );
     }
 
+    public function testALibraryThatWasCutOffIsNamedAndEndsNoCommand(): void
+    {
+        $folder = (string)realpath(sys_get_temp_dir()) . '/nrllm-' . bin2hex(random_bytes(6));
+        mkdir($folder, 0700);
+        try {
+            // Any shared object of the project is as good: the bridge refuses it before it loads it.
+            $whole = (string)file_get_contents((string)(getenv('NRLLM_FFI_LIBRARY') ?: getenv('NRLLM_MODULE')));
+            file_put_contents($folder . '/library.so', substr($whole, 0, intdiv(strlen($whole), 2)));
+            file_put_contents($folder . '/bridge.php', '<?php const NRLLM_RUNTIME_LIBRARY = ' . var_export($folder . '/library.so', true)
+                . '; require_once ' . var_export(dirname(__DIR__, 3) . '/php-ffi/autoload.php', true) . ';');
+            $this->db->stale();
+            foreach (['nrllm:agent:status' => 1, 'nrllm:agent:reap' => 0, 'nrllm:agent:work' => 1] as $command => $expected) {
+                [$code, $output, $errors] = Process::run(
+                    ['-d', 'auto_prepend_file=' . $folder . '/bridge.php', dirname(__DIR__) . '/Support/console.php', $command],
+                    [],
+                    false,
+                );
+                self::assertSame($expected, $code, "$command: $output$errors");
+                self::assertStringContainsString(
+                    $command === 'nrllm:agent:reap' ? 'original reaper' : 'is refused, because it is not whole',
+                    (string)preg_replace('/\s+/', ' ', $output . $errors),
+                    $command,
+                );
+            }
+        } finally {
+            array_map('unlink', (array)glob($folder . '/*'));
+            rmdir($folder);
+        }
+    }
+
     public function testFallbackNoneWithoutARuntimeIsUnhealthy(): void
     {
         $GLOBALS['TYPO3_CONF_VARS']['EXTENSIONS']['nrllm_runtime'] = ['fallback' => 'none'];
