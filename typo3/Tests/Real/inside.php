@@ -60,6 +60,21 @@ $actions = [
             $runs->renewLease($uid, 'worker:real:1', $expires),
         ];
     },
+    // The labels of the extension settings, as the form in the backend shows them.
+    'labels' => static function () use ($container): array {
+        $GLOBALS['LANG'] = $container->get('TYPO3\CMS\Core\Localization\LanguageServiceFactory')->create('default');
+        $file = dirname(__DIR__, 2) . '/ext_conf_template.txt';
+        $tree = (new \TYPO3\CMS\Core\TypoScript\AST\CommentAwareAstBuilder($container->get(\Psr\EventDispatcher\EventDispatcherInterface::class)))->build(
+            (new \TYPO3\CMS\Core\TypoScript\Tokenizer\LosslessTokenizer())->tokenize((string)file_get_contents($file)),
+            new \TYPO3\CMS\Core\TypoScript\AST\Node\RootNode(),
+        );
+        $visitor = new \TYPO3\CMS\Core\TypoScript\AST\Visitor\AstConstantCommentVisitor();
+        (new \TYPO3\CMS\Core\TypoScript\AST\Traverser\AstTraverser())->traverse($tree, [$visitor]);
+        $shown = array_map(static fn(array $setting): string => (string)$setting['label'], $visitor->getConstants());
+        preg_match_all('/; label=(.+)\n(\w+) =/', (string)file_get_contents($file), $written);
+
+        return [$shown, array_combine($written[2], $written[1])];
+    },
     // Titles and levels of the status report, the lines of the widget; null where the system
     // extension is not installed.
     'backend' => static function () use ($container): array {

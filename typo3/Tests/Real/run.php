@@ -16,6 +16,8 @@ $app = $scratch . '/app-' . $binding;
 foreach (['public', 'config/system', 'var'] as $folder) {
     is_dir("$app/$folder") || mkdir("$app/$folder", 0755, true);
 }
+// TYPO3 14 looks for its packages below TYPO3_PATH_APP.
+is_link("$app/vendor") || symlink("$site/vendor", "$app/vendor");
 $pdo = new PDO(
     'mysql:unix_socket=' . $environment('SOCKET'),
     $environment('USER'),
@@ -314,6 +316,13 @@ $check('another owner in the same process is refused (10)', static function () u
 
     return $answers === [true, false, false, false, true] && $row($uid)['pending_effect'] === '' ?: [$answers, $row($uid)];
 });
+$check('labels of settings are shown whole (11)', static function () use ($inside): mixed {
+    [$shown, $written] = $inside('labels');
+    ksort($shown);
+    ksort($written);
+
+    return count($written) === 9 && $shown === $written ?: [$shown, $written];
+});
 $check('a setting that cannot be used is named with the remedy (12)', static function () use ($configure, $typo3, $stale, $row): mixed {
     $configure(['clock' => 'databse', 'leaseSecond' => '30']);
     $uid = $stale();
@@ -324,6 +333,22 @@ $check('a setting that cannot be used is named with the remedy (12)', static fun
     return [$status, $reap, $work, $row($uid)['status']] === [1, 1, 1, 'running'] && str_contains($text, 'There is no extension setting "leaseSecond"')
         && str_contains($errors, 'clock must be caller or database, not "databse"') ?: [$status, $reap, $work, $text, $errors];
 });
+if ($binding === 'ffi') {
+    $check('a library that was cut off ends no command (13)', static function () use ($typo3, $app, $stale, $row): mixed {
+        $bridge = (string)file_get_contents($app . '/bridge.php');
+        $library = (string)getenv('NRLLM_FFI_LIBRARY');
+        file_put_contents($app . '/cut.so', substr((string)file_get_contents($library), 0, intdiv((int)filesize($library), 2)));
+        file_put_contents($app . '/bridge.php', str_replace(var_export($library, true), var_export($app . '/cut.so', true), $bridge));
+        $uid = $stale();
+        [$status, $text] = $typo3('nrllm:agent:status');
+        [$reap, , $errors] = $typo3('nrllm:agent:reap -q');
+        file_put_contents($app . '/bridge.php', $bridge);
+
+        // nr_llm's own reaper runs.
+        return $status === 1 && str_contains($text, 'it is not whole') && [$reap, $errors, $row($uid)['status']] === [0, '', 'queued']
+            ?: [$status, $text, $reap, $errors, $row($uid)['status']];
+    });
+}
 $check('versions are known (14)', static function () use ($typo3): mixed {
     $versions = json_decode($typo3('nrllm:agent:status --json')[1], true)['versions'] ?? [];
 
@@ -364,6 +389,71 @@ $check('EXT:reports and EXT:dashboard show the agent runs, where they are instal
     return (!$reports || (($report['Agent runs'] ?? '') === 'Unhealthy' && isset($report['Native runtime'])))
         && (!$dashboard || in_array('Stale (lease expired): 1', $lines, true)) ?: [$report, $lines];
 });
+
+// nr_llm's own tests of its run repository, with this package in front of it. Composer's archives of
+// nr_llm have no tests: they are there where it was installed from source.
+$own = $site . '/vendor/netresearch/nr-llm/Tests/Functional';
+if (!is_file($own . '/Service/Tool/AgentRunPersisterTest.php') || !is_file($site . '/vendor/bin/phpunit')
+    || !is_dir($site . '/vendor/typo3/testing-framework')) {
+    echo 'left out ', $binding, ": nr_llm's own tests: the site lacks them, typo3/testing-framework, or PHPUnit\n";
+} else {
+    $check("nr_llm's own tests differ in what HowItWorks.md explains, and in nothing else", static function () use (
+        $php,
+        $site,
+        $app,
+        $own,
+        $database,
+        $environment
+    ): mixed {
+        $copies = $app . '/own';
+        $changes = [
+            // The package is active, and nr_llm's repository is asked through it.
+            '/AbstractFunctionalTestCase.php' => ["/'netresearch\/nr-llm',/", "'netresearch/nr-llm', 'nrllm-runtime/typo3',"],
+            '/Service/Tool/AgentRunPersisterTest.php' => ['/new AgentRunRepository\([^;]+;|private AgentRunRepository (?=\$)/', null],
+        ];
+        foreach ($changes as $file => [$pattern, $replacement]) {
+            is_dir(dirname($copies . '/Functional' . $file)) || mkdir(dirname($copies . '/Functional' . $file), 0755, true);
+            $changed = preg_replace_callback(
+                $pattern,
+                static fn(array $found): string => $replacement ?? (str_starts_with($found[0], 'new')
+                    ? '$this->get(\Netresearch\NrLlm\Service\Tool\AgentRunRepositoryInterface::class);'
+                    : 'private \Netresearch\NrLlm\Service\Tool\AgentRunRepositoryInterface '),
+                (string)file_get_contents($own . $file),
+                -1,
+                $count,
+            );
+            if ($count === 0) {
+                return "$file cannot be changed";
+            }
+            file_put_contents($copies . '/Functional' . $file, $changed);
+        }
+        foreach (['Driver' => 'mysqli', 'Host' => '127.0.0.1', 'Port' => $environment('PORT'), 'Username' => $environment('USER'),
+            'Password' => $environment('PASSWORD'), 'Name' => $database] as $name => $value) {
+            putenv('typo3Database' . $name . '=' . $value);
+        }
+        // TYPO3's testing framework expects the entry script.
+        touch($app . '/public/index.php');
+        putenv('NRLLM_REAL_SITE=' . $site);
+        putenv('NRLLM_REAL_COPIES=' . $copies);
+        [, $output, $errors] = $php(['-d', 'memory_limit=1G', $site . '/vendor/bin/phpunit', '--no-configuration', '--do-not-cache-result', '--bootstrap',
+            __DIR__ . '/own-tests.php', '--log-junit', $app . '/own.xml', $copies . '/Functional/Service/Tool/AgentRunPersisterTest.php']);
+        $report = is_file($app . '/own.xml') ? simplexml_load_file($app . '/own.xml') : false;
+        if ($report === false || count($report->xpath('//testcase')) < 20 || $report->xpath('//error | //skipped') !== []) {
+            return $output . $errors;
+        }
+        $unexplained = [];
+        foreach ($report->xpath('//failure') as $failure) {
+            // The stored owner carries a nonce; a kept lease has this package's length.
+            $isNonce = preg_match("/^-'([^']+)'\n\\+'\\1:[0-9a-f]{16}'$/m", (string)$failure) === 1;
+            $isLength = preg_match('/ (\d{10}) is greater than (\d{10})\./', (string)$failure, $lease) === 1 && $lease[2] - $lease[1] > 800;
+            if (!$isNonce && !$isLength) {
+                $unexplained[] = (string)$failure;
+            }
+        }
+
+        return $unexplained ?: true;
+    });
+}
 
 $pdo->exec("DROP DATABASE $database");
 echo $passed, ' passed, ', $failed, " failed\n";
