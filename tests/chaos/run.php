@@ -419,6 +419,8 @@ final class Chaos
             case 'start node':
             case 'connect node':
                 $node = $this->site->nodes[$which % 3];
+                // A node under a read lock applies nothing, and the others wait for it.
+                $this->dump = null;
                 $kind === 'start node' ? $node->start() : $node->signal(SIGCONT);
                 $this->site->awaitReady($node, 90);
                 $this->server = 0;
