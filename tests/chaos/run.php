@@ -422,7 +422,7 @@ final class Chaos
                 // A node under a read lock applies nothing, and the others wait for it.
                 $this->dump = null;
                 $kind === 'start node' ? $node->start() : $node->signal(SIGCONT);
-                $this->site->awaitReady($node, 90);
+                $this->site->awaitReady($node);
                 $this->server = 0;
                 $this->setDefaultsOf($which % 3);
                 break;

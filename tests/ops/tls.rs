@@ -184,6 +184,14 @@ impl Certificates {
         self.openssl(&format!(
             "req -newkey {key} -nodes -subj /CN=127.0.0.1 -keyout {file}.key -out {file}.csr"
         ));
+        if extensions.is_empty() && Self::writes_version_3() {
+            // Without a configuration that names extensions.
+            std::fs::write(self.path("v1.cnf"), "[req]\ndistinguished_name=dn\n[dn]\n").unwrap();
+            self.openssl(&format!(
+                "req -x509v1 -config v1.cnf -in {file}.csr -CA ca.pem -CAkey ca.key -days 30 -out {file}.pem"
+            ));
+            return;
+        }
         let mut sign = format!(
             "x509 -req -in {file}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 30 -out {file}.pem"
         );
@@ -192,6 +200,13 @@ impl Certificates {
             sign.push_str(&format!(" -extfile {file}.ext"));
         }
         self.openssl(&sign);
+    }
+
+    /// Returns whether OpenSSL (from 3.3 on) issues certificates of version 3 unless version 1 is
+    /// asked for.
+    fn writes_version_3() -> bool {
+        let help = Command::new("openssl").args(["req", "-help"]).output().unwrap();
+        [help.stdout, help.stderr].concat().windows(7).any(|word| word == b"-x509v1")
     }
 
     /// A certificate that is its own authority, with these extensions.

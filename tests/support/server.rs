@@ -178,6 +178,8 @@ impl Server {
         let mut client = self.client();
         let own = client.id();
         let rows = client.rows("SHOW FULL PROCESSLIST");
+        // With the protocol's quit: otherwise the server would count it as an aborted client.
+        client.close();
         let text = |field: &Option<Vec<u8>>| {
             String::from_utf8_lossy(field.as_deref().unwrap_or_default()).into_owned()
         };
