@@ -145,7 +145,7 @@ fn p29_stalled_reply_leaves_no_row_lock_or_connection() {
 }
 
 #[test]
-fn p29_server_that_becomes_read_only_in_a_transaction_leaves_no_row_lock() {
+fn p29_read_only_within_a_transaction_leaves_no_row_lock() {
     let server = Server::start(&[]);
     let mut database = Database::on(&server, &Shape::default());
     for number in [1290, 1836, 1792, 1047] {
