@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #define OWNED "CAST(CONVERT(claimed_by USING utf8mb4) AS BINARY) = CAST(? AS BINARY)"
 #define CHUNK 500
@@ -311,6 +312,10 @@ int main(int argc, char **argv)
             done = reap(n, lease);
             samples[sample_count++] = nanoseconds() - start;
             answer(done);
+        } else if (strncmp(line, "boundary", 8) == 0) {
+            getppid();
+            puts("{\"done\":1,\"n\":1}");
+            fflush(stdout);
         } else if (strncmp(line, "close", 5) == 0) {
             break;
         } else {

@@ -16,7 +16,7 @@ final class NativeVariant implements Variant
         $this->runtime = new NrLlmRuntime([
             'driver' => 'mysqli', 'host' => 'localhost', 'unix_socket' => $target->socket, 'user' => $target->user, 'password' => $target->password,
             'dbname' => $target->database,
-        ], ['table' => $target->table, 'queryTimeoutMs' => $target->timeoutMs]);
+        ], ['table' => $target->table, 'connectTimeoutMs' => 60_000, 'queryTimeoutMs' => $target->timeoutMs]);
         // Connects: the cost of a connection is measured separately.
         $this->runtime->leaseState(1, 'bench');
     }

@@ -19,6 +19,7 @@ namespace Bench;
 //   keep N UID OWNER                 keeps the lease, and reads it N times
 //   heartbeats N UID OWNER           keeps the lease until N heartbeats were sent
 //   status N | list N LIMIT NOW      status(), and a dry run
+//   boundary                         calls getppid(), which separates what counts.php counts
 // The answer: operations done and measured, the median and the sum of their times in ns, CPU time
 // in µs, peak memory over that before in KiB.
 
@@ -238,6 +239,10 @@ while (($line = fgets(STDIN)) !== false) {
         case 'list':
             [$limit, $now] = [$number(2), $number(3)];
             $answer = measure($number(1), static fn (): bool => count($variant->runtime()->reap($limit, $now, ['dryRun' => true])) === $limit);
+            break;
+        case 'boundary':
+            posix_getppid();
+            $answer = ['done' => 1, 'n' => 1];
             break;
         case 'close':
             exit(0);

@@ -8,13 +8,16 @@
 #   # needs: server module     a private database server (NRLLM_TEST_SOCKET, _HOST, _PORT, _USER,
 #                              _PASSWORD, _SERVER: accounts with all privileges), and the PHP
 #                              module (NRLLM_MODULE: its path)
-#   # builds: lints tests ffi release package deny
+#   # builds: lints tests ffi package deny
 #                              what bin/test builds before the first suite, so that no suite waits
-#                              for the build of another
-#   # takes: N s               seconds on two idle cores; the longest start first
+#                              for the build of another; NRLLM_PACKAGED_MODULE is the module of
+#                              `package`, a release build
+#   # takes: N s, M s with --all
+#                              seconds on two idle cores; the longest start first
 #   # apart: REASON            it measures time: it runs while no other suite does
 #   # only: all                runs with bin/test --all, or when it is named
 #   # matrix: no               bin/matrix leaves it out: another system gives the same result
+#   # matrix: yes              bin/matrix runs it although it is one of `only: all`
 #   # if: path                 the suite exists only where the path exists
 # NRLLM_TEST_ALL is 1 with --all. Arguments are those after `--` of bin/test. The output of a suite
 # is shown when it fails.

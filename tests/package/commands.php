@@ -30,21 +30,22 @@ const COMMANDS = [
     '#^bin/demo$#' => ['bin/suites/47-docs', 'bin/demo'],
     '#^bin/test( --all)?$#' => ['.ci/run', 'bin/test'],
     '#^bin/test [a-z-]+$#' => ['bin/test', '--list'],
-    '#^bin/bench( --quick)?$#' => ['bin/suites/47-docs', 'bin/bench --quick'],
-    '#^bin/bench (scale|rate|criterion)$#' => 'minutes of measuring, and gigabytes of disk: by hand',
+    '#^bin/bench( --quick| compare| binlog| cold| scale| rate)?$#' => ['bin/suites/47-docs', 'bin/bench --quick'],
+    '#^bin/bench criterion$#' => 'minutes of measuring: by hand',
     '#^bin/chaos#' => ['bin/suites/85-chaos', 'bin/chaos'],
-    '#^bin/release --(dry-run|only [a-z0-9]+)$#' => ['bin/suites/40-package', 'bin/release --dry-run'],
+    '#^bin/release --dry-run$#' => ['bin/suites/42-release', 'bin/release --dry-run'],
+    '#^bin/release --only (extension|ffi|packages)$#' => ['bin/suites/40-package', 'bin/release --dry-run --only'],
     '#^bin/build-ffi --portable --out FOLDER$#' => ['bin/release', 'bin/build-ffi --portable --out'],
     '#^cargo test #' => ['bin/suites/20-rust', 'cargo test'],
     '#^git (tag|push) #' => 'it would change the repository that people see',
-    '#^pie install nrllm-runtime/extension#' => 'PIE cannot be had on the test machines: the suite package does its steps',
+    '#^pie install nrllm-runtime/extension#' => 'PIE cannot be had on the test machines: the suite source does its steps',
     '#^composer require (--dev )?nrllm-runtime/(stubs|ffi|typo3)#' => ['bin/suites/40-package', 'composer_install'],
     '#^vendor/bin/typo3 #' => ['bin/suites/70-typo3', 'typo3/Tests/run'],
     '#^php -m \| grep -i ffi$#' => 'run',
-    '#^php --ri nrllm_runtime$#' => ['bin/suites/40-package', 'php --ri nrllm_runtime'],
+    '#^php --ri nrllm_runtime$#' => ['bin/lib/package.sh', 'php --ri nrllm_runtime'],
 ];
-/** Documents whose shell blocks are executed as a whole, heading by heading */
-const WHOLE = ['docs/installation.md' => ['Prebuilt archive', 'From source', 'From a working copy']];
+/** Documents whose shell blocks are executed as a whole: the suite, by heading */
+const WHOLE = ['docs/installation.md' => ['Prebuilt archive' => 'package', 'From source' => 'source', 'From a working copy' => 'package']];
 
 $documents = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'UPGRADING.md', ...glob('docs/*.md'), ...glob('php-*/README.md'), 'typo3/README.md'];
 $used = [];
@@ -58,9 +59,10 @@ foreach ($documents as $document) {
             $language = $language === null ? $match[1] : null;
         } elseif ($language === 'sh' && trim($line) !== '' && !str_starts_with($line, '#')) {
             $command = trim(preg_replace('/ +# .*$/', '', $line));
-            if (in_array($heading, WHOLE[$document] ?? [], true)) {
-                $suite = file_get_contents('bin/suites/40-package');
-                $expect("the suite package executes the block under \"$heading\" of $document", str_contains($suite, "block sh '$heading' 1"));
+            $suite = WHOLE[$document][$heading] ?? null;
+            if ($suite !== null) {
+                $text = implode('', array_map(file_get_contents(...), glob("bin/suites/[0-9][0-9]-$suite")));
+                $expect("the suite $suite executes the block under \"$heading\" of $document", str_contains($text, "block sh '$heading' 1"));
                 continue;
             }
             $entry = null;
