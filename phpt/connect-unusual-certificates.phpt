@@ -11,7 +11,9 @@ mkdir($folder, 0700);
 $owner = getmypid();
 register_shutdown_function(static fn () => $owner === getmypid() && array_map(unlink(...), glob("$folder/*")) && rmdir($folder));
 exec("cd $folder && openssl req -newkey rsa:2048 -nodes -keyout v1.key -out v1.csr -subj /CN=127.0.0.1 2>&1
-    openssl x509 -req -in v1.csr -signkey v1.key -out v1.pem -days 30 2>&1
+    printf '[req]\ndistinguished_name=dn\n[dn]\n' >v1.cnf # from OpenSSL 3.3 on, version 1 has to be asked for
+    if openssl req -help 2>&1 | grep -q x509v1; then openssl req -x509v1 -config v1.cnf -in v1.csr -key v1.key -out v1.pem -days 30 2>&1
+    else openssl x509 -req -in v1.csr -signkey v1.key -out v1.pem -days 30 2>&1; fi
     openssl req -x509 -newkey rsa:2048 -nodes -keyout self.key -out self.pem -days 30 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 2>&1");
 $flags = static fn (bool $verify): array => ['driverOptions' => ['flags' => 2048 | ($verify ? 0 : 64)]]; // MYSQLI_CLIENT_SSL, …_DONT_VERIFY_SERVER_CERT
 $pdo = static fn (string $ca, bool $verify): array => ['driver' => 'pdo_mysql', 'driverOptions' => [1009 => $ca, 1014 => $verify]]; // PDO::MYSQL_ATTR_SSL_*
