@@ -3,6 +3,8 @@ interruptOnLoss: a loss between a call and the passing of its result is thrown a
 --EXTENSIONS--
 nrllm_runtime
 pcntl
+--INI--
+report_memleaks=0
 --FILE--
 <?php
 declare(strict_types=1);

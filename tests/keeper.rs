@@ -587,7 +587,7 @@ fn shutdown_does_not_wait_for_a_silent_server() {
 }
 
 #[test]
-fn the_thread_starts_with_the_first_lease_and_ends_with_the_last() {
+fn the_thread_lives_from_the_first_lease_to_the_last() {
     let (_alone, mut database, endpoint) = on_the_server();
     for _ in 0..20 {
         let (uid, one) = keep(&endpoint, &mut database, OFTEN);

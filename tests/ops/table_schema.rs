@@ -257,7 +257,7 @@ fn first_renewal_of_a_process_takes_three_round_trips() {
 }
 
 #[test]
-fn p33_first_renewal_takes_four_round_trips_where_it_sets_the_row_image() {
+fn p33_first_renewal_with_a_row_image_takes_four_round_trips() {
     let server = Server::start(&["--log-bin=binlog", "--server-id=1", "--binlog-format=ROW"]);
     let mut database = Database::on(&server, &Shape::default());
     assert_eq!(round_trips_of_first_renewal(&mut database), 4);

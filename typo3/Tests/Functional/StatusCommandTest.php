@@ -328,7 +328,7 @@ final class StatusCommandTest extends SiteTestCase
         $folder = (string)realpath(sys_get_temp_dir()) . '/nrllm-' . bin2hex(random_bytes(6));
         mkdir($folder, 0700);
         try {
-            // Any shared object of the project is as good: the bridge refuses it before it loads it.
+            // Any shared object of the project will do: the bridge refuses it before loading it.
             $whole = (string)file_get_contents((string)(getenv('NRLLM_FFI_LIBRARY') ?: getenv('NRLLM_MODULE')));
             file_put_contents($folder . '/library.so', substr($whole, 0, intdiv(strlen($whole), 2)));
             file_put_contents($folder . '/bridge.php', '<?php const NRLLM_RUNTIME_LIBRARY = ' . var_export($folder . '/library.so', true)

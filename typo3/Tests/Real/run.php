@@ -390,8 +390,8 @@ $check('EXT:reports and EXT:dashboard show the agent runs, where they are instal
         && (!$dashboard || in_array('Stale (lease expired): 1', $lines, true)) ?: [$report, $lines];
 });
 
-// nr_llm's own tests of its run repository, with this package in front of it. Composer's archives of
-// nr_llm have no tests: they are there where it was installed from source.
+// nr_llm's own tests of its run repository, with this package in front of it. Composer's archives
+// of nr_llm have no tests: they are there where it was installed from source.
 $own = $site . '/vendor/netresearch/nr-llm/Tests/Functional';
 if (!is_file($own . '/Service/Tool/AgentRunPersisterTest.php') || !is_file($site . '/vendor/bin/phpunit')
     || !is_dir($site . '/vendor/typo3/testing-framework')) {
