@@ -9,7 +9,10 @@ report_memleaks=0
 <?php
 declare(strict_types=1);
 require __DIR__ . '/inc/keeper.inc';
-/** Calls of every kind, for the shapes below. What is allocated is only ever passed on: see interruptOnLoss-throws-on-return-from-a-call. */
+/**
+ * Calls of every kind, for the shapes below. What is allocated is only ever passed on: see
+ * interruptOnLoss-throws-on-return-from-a-call.
+ */
 final class Box
 {
     public ?Box $next = null;
@@ -69,7 +72,8 @@ $shapes = [
     'first-class callable' => 'array_map(strlen(...), str_split(str_repeat("a", 50), user(str_repeat("b", 50)) + 6));',
     'static call' => 'Box::of(str_split(str_repeat("a", 50), Box::of(str_repeat("b", 7))));',
     '__call and __invoke' => '$box->anything(str_repeat("a", 50), strrev(str_repeat("b", 50))); $box(array_fill(0, 20, str_repeat("c", 50)));',
-    // A comparison of long strings takes nearly all of the time and does not check for interrupts: the point after it is the one that is interrupted.
+    // A comparison of long strings takes nearly all of the time and does not check for interrupts:
+    // the point after it is the one that is interrupted.
     '__call' => '$long ??= [str_repeat("a", 1000000), str_repeat("a", 1000000)]; $box->anything($long[0] === $long[1], "$n a", [$n, "$n b"]);',
     '__callStatic' => '$long ??= [str_repeat("a", 1000000), str_repeat("a", 1000000)]; user(Box::anything("$n a", $long[0] === $long[1]), "$n b");',
     '__call with names' => '$long ??= [str_repeat("a", 1000000), str_repeat("a", 1000000)]; $box->anything("$n a", same: $long[0] === $long[1], list: [$n, "$n b"]);',
@@ -106,7 +110,8 @@ $shapes = [
     'a slow call in a quick one' => 'strlen(str_repeat("a", time_nanosleep(0, 20000000) ? 1000 : 0));',
 ];
 if (patience() > 1) {
-    // Under valgrind: PHP up to 8.3 frees the object of an interrupted `new` that is assigned or called on at the end of the request only.
+    // Under valgrind: PHP up to 8.3 frees the object of an interrupted `new` that is assigned or
+    // called on at the end of the request only.
     unset($shapes['new'], $shapes['generator in an argument'], $shapes['fiber'], $shapes['iterators'], $shapes['destructor'], $shapes['sort']);
 }
 $file = tempnam(sys_get_temp_dir(), 'nrllm-include-');
@@ -137,7 +142,8 @@ foreach ($shapes as $label => $code) {
         $garbage = array_map(static fn (int $i): array => ["k$i" => [$i]], range(1, 2000));
         unset($garbage);
     }
-    // A heartbeat notices the loss after 100 ms; the rest is one iteration, and the machine. One that waits for luck is always late.
+    // A heartbeat notices the loss after 100 ms; the rest is one iteration, and the machine. One
+    // that waits for luck is always late.
     echo $took !== [] && min($took) < 500 * patience() ? '' : "$label: " . json_encode($took) . " ms\n";
 }
 unlink($file);

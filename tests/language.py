@@ -63,7 +63,7 @@ PATTERNS = {
     "takeover": r"\btakeovers?\b",
     "seam": r"\bseams?\b",
     "story": r"\b(story|stories)\b",
-    "judge": r"\b(judge|judges|judged|judging)\b",
+
     "trouble": r"\btroubles?\b",
 }
 
@@ -131,7 +131,7 @@ def check(name: str, exceptions: dict[str, str]) -> list[str]:
     in_code = False
     for number, line in enumerate(lines, 1):
         in_code ^= path.suffix == ".md" and line.lstrip().startswith("```")
-        is_text = comment and comment.match(line) and not in_code and not WIDER.match(name)
+        is_text = comment and comment.match(line) and not in_code
         if is_text and len(line) > COLUMNS:
             found.append(f"{name}:{number}: {len(line)} columns")
         # A term of two words may be broken between two lines of a comment.
@@ -143,22 +143,16 @@ def check(name: str, exceptions: dict[str, str]) -> list[str]:
     return found
 
 
-# Files whose comments quote the engine's code and diagrams of frames, at their own width.
-WIDER = re.compile(r"^(src/php/(frames|interrupt)\.rs|phpt/interruptOnLoss-in-any-code\.phpt)$")
-
 # Words that are right in some files: where, by key.
 EXCEPTIONS = {
-    # The reaper's own terms: a candidate with its decision, and the report of a chunk.
-    "judge": r"^src/ops/reap/",
     # A parameter of the C interface.
     "beat": r"^src/ffi/lease\.rs$",
     # The module, and the option and the check of TYPO3's package, have this name.
     "keeper": r"^(typo3/|src/|tests/keeper\.rs|bin/suites/20-rust|docs/architecture\.md|Cargo\.toml)",
     # Keys of the JSON of TYPO3's commands, and what nr_llm's own methods do.
-    "settle": r"^(typo3/|src/ops/reap/|src/php/interrupt\.rs)",
+    "settle": r"^(typo3/|src/php/interrupt\.rs)",
     "woken": r"^(typo3/|src/ops/reap/)",
     "wake": r"^(typo3/|src/ops/reap/)",
-    "take back": r"^src/ops/reap/",
     # A method of nr_llm, in its fixture.
     "fence alone": r"^typo3/Tests/Fixtures/NrLlm/",
 }

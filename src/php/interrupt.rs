@@ -69,7 +69,7 @@ fn previous() -> Option<Handler> {
     (address != 0).then(|| unsafe { std::mem::transmute::<usize, Handler>(address) })
 }
 
-/// On the PHP thread: from now on [`raise`] reaches this request.
+/// On the PHP thread: from now on [`InterruptSignal::raise`] reaches this request.
 pub(super) fn arm() -> Arc<InterruptSignal> {
     SIGNAL.with(|signal| {
         // SAFETY: the globals of a PHP thread stay where they are until the thread has left PHP,

@@ -3,9 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::listing::judged;
+use super::listing::stale_run;
 use super::report::Skip;
-use super::{Candidate, Judged, Reaper};
+use super::{Candidate, Reaper, StaleRun};
 use crate::db::Session;
 use crate::db::row::{count, text, unsigned};
 use crate::db::schema::TableSchema;
@@ -113,7 +113,7 @@ impl Write for ChunkWrite<'_, '_> {
         *sent = !self.attempt.planned.is_empty();
         session.commit().await?;
         let woken_up = self.reaper.request.wake_up.is_some();
-        self.settle(|_| woken_up, false);
+        self.report(|_| woken_up, false);
         Ok(())
     }
 
@@ -166,7 +166,7 @@ impl Write for ChunkWrite<'_, '_> {
             wakes
                 && (messages.contains(candidate.uuid.as_str()) || !queued.contains(&candidate.uid))
         };
-        self.settle(woken_up, true);
+        self.report(woken_up, true);
         Ok(Some(()))
     }
 }
@@ -185,34 +185,34 @@ impl ChunkWrite<'_, '_> {
             self.reaper.stale(),
             locking.clause()
         );
-        let rows = lock.query_as(session, judged).await?;
+        let rows = lock.query_as(session, stale_run).await?;
         self.attempt.planned.reserve(rows.len());
         let place = |uid: u64| uids.binary_search(&uid).unwrap_or(usize::MAX);
-        let mut locked: Vec<Option<Judged>> = uids.iter().map(|_| None).collect();
-        for judged in rows {
-            if let Some(locked) = locked.get_mut(place(judged.candidate.uid)) {
-                *locked = Some(judged);
+        let mut locked: Vec<Option<StaleRun>> = uids.iter().map(|_| None).collect();
+        for run in rows {
+            if let Some(locked) = locked.get_mut(place(run.candidate.uid)) {
+                *locked = Some(run);
             }
         }
         // The report keeps the order of the listing: oldest lease first.
         for candidate in self.chunk {
-            let judged = locked.get_mut(place(candidate.uid)).and_then(Option::take);
-            let Some(judged) = judged else {
+            let run = locked.get_mut(place(candidate.uid)).and_then(Option::take);
+            let Some(run) = run else {
                 self.attempt.missed.push(candidate.clone());
                 continue;
             };
-            let decision = self.reaper.decide(&judged);
-            if self.reaper.is_unwakeable(&judged.candidate, decision) {
-                self.attempt.unwakeable.push(judged.candidate);
+            let decision = self.reaper.decide(&run);
+            if self.reaper.is_unwakeable(&run.candidate, decision) {
+                self.attempt.unwakeable.push(run.candidate);
             } else {
-                self.attempt.planned.push((judged.candidate, decision));
+                self.attempt.planned.push((run.candidate, decision));
             }
         }
         Ok(())
     }
 
     /// Reports a chunk that stands.
-    fn settle(&mut self, woken_up: impl Fn(&Candidate) -> bool, confirmed: bool) {
+    fn report(&mut self, woken_up: impl Fn(&Candidate) -> bool, confirmed: bool) {
         let attempt = std::mem::take(&mut self.attempt);
         self.reaper.missed.extend(attempt.missed);
         for (candidate, decision) in attempt.planned {

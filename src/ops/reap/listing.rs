@@ -3,7 +3,7 @@
 
 use mysql_async::Row;
 
-use super::{Candidate, Judged, Reaper};
+use super::{Candidate, Reaper, StaleRun};
 use crate::db::row::{bytes, count, flag, signed, text, unsigned};
 use crate::db::{Session, idempotent};
 use crate::error::Result;
@@ -18,7 +18,7 @@ impl Reaper<'_> {
         session: &mut Session,
         after: Option<(i64, u64)>,
         wanted: u64,
-    ) -> Result<(Vec<Judged>, bool)> {
+    ) -> Result<(Vec<StaleRun>, bool)> {
         let mut listed = match &self.request.only {
             None => self.read(session, &self.listing(None, after, wanted)).await?,
             Some(only) => {
@@ -32,7 +32,7 @@ impl Reaper<'_> {
                         self.read(session, &self.listing(Some(these), after, wanted)).await?,
                     );
                 }
-                all.sort_by_key(|judged| (judged.candidate.lease_expires, judged.candidate.uid));
+                all.sort_by_key(|run| (run.candidate.lease_expires, run.candidate.uid));
                 all
             }
         };
@@ -42,8 +42,8 @@ impl Reaper<'_> {
         Ok((listed, more))
     }
 
-    async fn read(&self, session: &mut Session, listing: &Sql) -> Result<Vec<Judged>> {
-        idempotent(session, async |session| listing.query_as(session, judged).await)
+    async fn read(&self, session: &mut Session, listing: &Sql) -> Result<Vec<StaleRun>> {
+        idempotent(session, async |session| listing.query_as(session, stale_run).await)
             .await
             .map_err(|error| plain_read(self.context, error))
     }
@@ -85,9 +85,9 @@ impl Reaper<'_> {
 
 /// Reads a row of the listing, or of the locking read. The facts of the decision are missing where
 /// they were not asked for.
-pub(super) fn judged(mut row: Row) -> Result<Judged> {
+pub(super) fn stale_run(mut row: Row) -> Result<StaleRun> {
     let has_facts = row.len() > 5;
-    Ok(Judged {
+    Ok(StaleRun {
         candidate: Candidate {
             uid: unsigned(&mut row, 0)?,
             uuid: text(&mut row, 1)?,

@@ -1,4 +1,4 @@
-//! Reap: stale runs are taken back, requeued or dead-lettered, without ever blocking a live worker
+//! Reap: stale runs are requeued or dead-lettered, without ever blocking a live worker
 //! (rules 6 to 12).
 //!
 //! Candidates are listed by a plain read outside any transaction and without payloads
@@ -34,7 +34,7 @@ struct Candidate {
 }
 
 /// A candidate with what the decision needs.
-struct Judged {
+struct StaleRun {
     candidate: Candidate,
     pending_effect: Vec<u8>,
     has_request: bool,
@@ -128,16 +128,15 @@ impl Reaper<'_> {
             let Some(last) = listed.last() else { break };
             after = Some((last.candidate.lease_expires, last.candidate.uid));
             listings.examined(listed.len());
-            let (excepted, due): (Vec<Judged>, Vec<Judged>) =
-                listed.into_iter().partition(|judged| except.contains(&judged.candidate.uid));
-            for judged in excepted {
-                self.report.skip(judged.candidate, Skip::Excepted);
+            let (excepted, due): (Vec<StaleRun>, Vec<StaleRun>) =
+                listed.into_iter().partition(|run| except.contains(&run.candidate.uid));
+            for run in excepted {
+                self.report.skip(run.candidate, Skip::Excepted);
             }
             if self.request.dry_run {
-                self.foretell(due);
+                self.report_dry_run(due);
             } else {
-                let candidates: Vec<Candidate> =
-                    due.into_iter().map(|judged| judged.candidate).collect();
+                let candidates: Vec<Candidate> = due.into_iter().map(|run| run.candidate).collect();
                 chunked::handle(session, self.context, self, state, candidates).await?;
             }
             if state.is_out_of_time() {
@@ -156,25 +155,25 @@ impl Reaper<'_> {
         stale(self.context.literal(self.now))
     }
 
-    fn decide(&self, judged: &Judged) -> Decision {
+    fn decide(&self, run: &StaleRun) -> Decision {
         decision::stale(
             Facts {
-                pending_effect: &judged.pending_effect,
-                has_request: judged.has_request,
-                requeue_count: judged.candidate.requeue_count,
+                pending_effect: &run.pending_effect,
+                has_request: run.has_request,
+                requeue_count: run.candidate.requeue_count,
             },
             self.context.options.max_requeues,
         )
     }
 
     /// Reports what would be done with candidates.
-    fn foretell(&mut self, due: Vec<Judged>) {
-        for judged in due {
-            let decision = self.decide(&judged);
-            if self.is_unwakeable(&judged.candidate, decision) {
-                self.report.skip(judged.candidate, Skip::Unwakeable);
+    fn report_dry_run(&mut self, due: Vec<StaleRun>) {
+        for run in due {
+            let decision = self.decide(&run);
+            if self.is_unwakeable(&run.candidate, decision) {
+                self.report.skip(run.candidate, Skip::Unwakeable);
             } else {
-                self.report.handle(judged.candidate, decision, false, false);
+                self.report.handle(run.candidate, decision, false, false);
             }
         }
     }
