@@ -704,6 +704,16 @@ impl Link {
         Ok(())
     }
 
+    /// Ends the connection to the server, which is idle, before the client sees its end: what the
+    /// client does next never meets the locks of the transaction that was open.
+    fn cut(&mut self) -> io::Error {
+        let ended = self.server.shutdown(Shutdown::Write).and_then(|()| {
+            self.server.set_read_timeout(Some(PATIENCE))?;
+            io::copy(&mut self.server, &mut io::sink())
+        });
+        ended.err().unwrap_or_else(cut)
+    }
+
     fn log_in(&mut self, cut_here: bool) -> io::Result<()> {
         let mut greeting = Packet::read(&mut self.server)?;
         if !greeting.is_error() {
@@ -746,7 +756,7 @@ impl Link {
         match &fault {
             Fault::CutBefore => {
                 self.note(command, Outcome::NotSent);
-                return Err(cut());
+                return Err(self.cut());
             }
             Fault::Silence => {
                 self.note(command, Outcome::NotSent);
@@ -788,12 +798,12 @@ impl Link {
             self.hit(rule);
         }
         match fault {
-            Fault::CutAfter => return Err(cut()),
+            Fault::CutAfter => return Err(self.cut()),
             Fault::CutWithin(length) => {
                 let mut bytes = reply.bytes();
                 bytes.truncate(length);
                 self.send_client(&bytes)?;
-                return Err(cut());
+                return Err(self.cut());
             }
             Fault::HoldReply => self.hold(rule)?,
             Fault::DelayReply(time) => self.pause(time)?,
