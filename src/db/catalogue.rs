@@ -51,6 +51,23 @@ impl Session {
         .await
     }
 
+    /// As [`Session::current_table`], for an operation that stores these texts: the columns'
+    /// character sets are read again, unless all texts are ASCII, which fits into every column.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::table`].
+    pub(crate) async fn current_table_storing(
+        &mut self,
+        table: &TableName,
+        texts: &[&str],
+    ) -> Result<Arc<TableSchema>> {
+        if !texts.iter().all(|text| text.is_ascii()) {
+            self.forget_table(table);
+        }
+        self.current_table(table).await
+    }
+
     /// Returns whether the table still has the columns of this schema. False also where the account
     /// may not read all of them, or where one of them is invisible.
     async fn is_current(&mut self, table: &TableName, schema: &TableSchema) -> Result<bool> {
@@ -66,7 +83,8 @@ impl Session {
     }
 
     /// Checks that a column can hold a value as it is. ASCII fits into every column, so that the
-    /// server is queried for other values only.
+    /// server is queried for other values only. Before a value is refused, the character set is read
+    /// again (rule 30).
     ///
     /// # Errors
     ///
@@ -81,10 +99,13 @@ impl Session {
         if value.is_ascii() {
             return Ok(());
         }
+        if self.table(table).await?.check_storable(column, argument, value).is_err() {
+            self.forget_table(table);
+        }
         self.table(table).await?.check_storable(column, argument, value)
     }
 
-    /// Returns a value with every character that the column cannot hold replaced by `?`.
+    /// Returns a value with every character that the column cannot hold now replaced by `?`.
     ///
     /// # Errors
     ///
@@ -98,6 +119,7 @@ impl Session {
         if value.is_ascii() {
             return Ok(value.to_owned());
         }
+        self.forget_table(table);
         Ok(self.table(table).await?.storable(column, value))
     }
 

@@ -108,13 +108,21 @@ impl Session {
         }
     }
 
-    /// Runs a query without parameters and returns the columns of its result.
+    /// Runs a query without parameters and returns the columns of its result. It is repeated as
+    /// [`Session::query_as`] is.
     ///
     /// # Errors
     ///
     /// A connection or query error.
     pub(super) async fn columns(&mut self, sql: &str) -> Result<Arc<[Column]>> {
-        self.query_once(sql, Params::Empty, &Ok).await.map(|(columns, _)| columns)
+        let mut attempt = 1;
+        loop {
+            match self.query_once(sql, Params::Empty, &Ok).await {
+                Err(error) if self.may_repeat(&error, attempt) => pause(attempt).await,
+                outcome => return outcome.map(|(columns, _)| columns),
+            }
+            attempt += 1;
+        }
     }
 
     async fn query_once<T>(

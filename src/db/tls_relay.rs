@@ -1,7 +1,7 @@
 //! TLS that the driver does not do itself.
 //!
 //! The driver verifies certificates by its own rules and has no place for others. It connects to a
-//! relay in this process instead, over a unix socket that only the two of them know. The relay
+//! relay in this process instead, over a unix socket that turns other processes away. The relay
 //! passes on the server's greeting, asks the server for TLS when the driver's credentials arrive,
 //! verifies the certificate by the rules of [`super::tls`], and sends the credentials over TLS.
 //! From then on it copies bytes. The driver regards a unix socket as safe for a password, which the

@@ -129,7 +129,8 @@ impl Write for HandBack<'_> {
 impl HandBack<'_> {
     /// Checks what has to be there before anything is written.
     async fn check(&self, session: &mut Session) -> Result<Arc<TableSchema>> {
-        let schema = session.current_table(self.context.table()).await?;
+        let texts = [self.holder.owner];
+        let schema = session.current_table_storing(self.context.table(), &texts).await?;
         schema.require(REQUEUE_COLUMNS)?;
         schema.require(&["uuid", "queued_request"])?;
         schema.check_storable("claimed_by", "claimedBy", self.holder.owner)?;

@@ -173,7 +173,8 @@ impl Write for Recover<'_> {
 impl Recover<'_> {
     /// Checks what has to be there before anything is written.
     async fn check(&self, session: &mut Session) -> Result<Arc<TableSchema>> {
-        let schema = session.current_table(self.context.table()).await?;
+        let texts = [self.holder.owner, &self.failure.error_class];
+        let schema = session.current_table_storing(self.context.table(), &texts).await?;
         schema.require(REQUEUE_COLUMNS)?;
         schema.require(END_COLUMNS)?;
         schema.check_storable("claimed_by", "claimedBy", self.holder.owner)?;

@@ -89,14 +89,14 @@ impl Sweep<'_> {
     /// Checks what has to be there before anything is written.
     async fn check(&self, session: &mut Session) -> Result<()> {
         idempotent(session, async |session| {
-            session.current_table(self.context.table()).await?.require(DUE_COLUMNS)?;
+            let schema = session.current_table(self.context.table()).await;
+            schema.map_err(|error| plain_read(self.context, error))?.require(DUE_COLUMNS)?;
             match &self.request.wake_up {
                 Some(wake_up) => outbox::check(session, self.context, wake_up).await,
                 None => Ok(()),
             }
         })
         .await
-        .map_err(|error| plain_read(self.context, error))
     }
 
     async fn run(&mut self, session: &mut Session, state: &mut CallState) -> Result<()> {

@@ -4,11 +4,12 @@
 use nrllm_runtime::domain::failure::{Classification, Failure, FailureClass};
 use nrllm_runtime::domain::holder::Holder;
 use nrllm_runtime::domain::status::Reason;
+use nrllm_runtime::error::Kind;
 use nrllm_runtime::ops::due_runs;
 use nrllm_runtime::ops::recover_failure::{self, Recovery};
 
 use crate::support::database::{Database, Run, Shape, assert_row, changed};
-use crate::support::harness::{Harness, LEASE, NOW, OWNER};
+use crate::support::harness::{Harness, LEASE, NOW, OWNER, error_of};
 use crate::support::legacy_php_worker::LegacyPhpWorker;
 use crate::support::operation::{ALLOWED, COUNTS, Expected, FORBIDDEN, PAYLOADS};
 use crate::support::proxy::{Fault, Proxy, When};
@@ -227,6 +228,44 @@ fn p36_a_failure_s_own_waiting_time_delays_wake_up_and_row() {
         };
         let at = NOW + delay as i64;
         assert_eq!((due(at - 1), due(at)), (0, 1), "{case}: dueRuns");
+    }
+}
+
+/// The character set of a column changes while a connection is open, in both directions.
+#[test]
+fn p30_changed_character_set_is_seen_by_the_next_call() {
+    let mut database = Database::new();
+    let mut harness = Harness::on(&database);
+    let holder = "worker:\u{3c9}";
+    for (collation, stored) in [
+        ("utf8mb4_unicode_ci", "Vendor\\\u{3c9}Error"),
+        ("latin1_swedish_ci", "Vendor\\?Error"),
+        ("utf8mb4_unicode_ci", "Vendor\\\u{3c9}Error"),
+    ] {
+        let charset = collation.split('_').next().unwrap();
+        database.client().run("DELETE FROM tx_nrllm_agentrun");
+        let table = "ALTER TABLE tx_nrllm_agentrun CONVERT TO CHARACTER SET";
+        database.client().run(&format!("{table} {charset} COLLATE {collation}"));
+        let uid = database.insert(&Run::running(OWNER, LEASE));
+        let queued = database.insert(&Run::queued());
+        assert_eq!(
+            harness
+                .recover_failure(uid, OWNER, FailureClass::Unknown, "Vendor\\\u{3c9}Error")
+                .unwrap(),
+            dead_letter(Reason::NotRetryable, 0),
+            "{collation}"
+        );
+        assert_eq!(database.get(uid, "error_class"), stored, "{collation}");
+        assert!(harness.fail_undispatched(queued, 0, "Vendor\\\u{3c9}Error").unwrap());
+        assert_eq!(database.get(queued, "error_class"), stored, "{collation}");
+        let free = database.insert(&Run::queued());
+        let claimed = harness.claim_queued(free, holder, LEASE);
+        if charset == "latin1" {
+            error_of(Kind::Argument, claimed);
+        } else {
+            assert!(claimed.unwrap(), "{collation}");
+            assert!(harness.renew_lease(free, holder, LEASE + 1).unwrap(), "{collation}");
+        }
     }
 }
 

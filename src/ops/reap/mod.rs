@@ -99,7 +99,8 @@ impl Reaper<'_> {
     /// Checks what has to be there before anything is written.
     async fn check(&self, session: &mut Session) -> Result<()> {
         idempotent(session, async |session| {
-            let schema = session.current_table(self.context.table()).await?;
+            let schema = session.current_table(self.context.table()).await;
+            let schema = schema.map_err(|error| plain_read(self.context, error))?;
             schema.require(REQUEUE_COLUMNS)?;
             schema.require(END_COLUMNS)?;
             schema.require(&["uuid"])?;
@@ -109,7 +110,6 @@ impl Reaper<'_> {
             }
         })
         .await
-        .map_err(|error| plain_read(self.context, error))
     }
 
     async fn run(&mut self, session: &mut Session, state: &mut CallState) -> Result<()> {
