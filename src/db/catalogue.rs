@@ -83,8 +83,8 @@ impl Session {
     }
 
     /// Checks that a column can hold a value as it is. ASCII fits into every column, so that the
-    /// server is queried for other values only. Before a value is refused, the character set is read
-    /// again (rule 30).
+    /// server is queried for other values only. Before a value is refused, the character set is
+    /// read again (rule 30).
     ///
     /// # Errors
     ///
