@@ -63,7 +63,7 @@ PATTERNS = {
     "takeover": r"\btakeovers?\b",
     "seam": r"\bseams?\b",
     "story": r"\b(story|stories)\b",
-
+    "judge": r"\b(judge|judges|judged|judging)\b",
     "trouble": r"\btroubles?\b",
 }
 
