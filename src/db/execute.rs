@@ -98,14 +98,7 @@ impl Session {
         params: Params,
         convert: impl Fn(Row) -> Result<T>,
     ) -> Result<Vec<T>> {
-        let mut attempt = 1;
-        loop {
-            match self.query_once(sql, params.clone(), &convert).await {
-                Err(error) if self.may_repeat(&error, attempt) => pause(attempt).await,
-                outcome => return outcome.map(|(_, rows)| rows),
-            }
-            attempt += 1;
-        }
+        self.query_result(sql, params, &convert).await.map(|(_, rows)| rows)
     }
 
     /// Runs a query without parameters and returns the columns of its result. It is repeated as
@@ -115,11 +108,20 @@ impl Session {
     ///
     /// A connection or query error.
     pub(super) async fn columns(&mut self, sql: &str) -> Result<Arc<[Column]>> {
+        self.query_result(sql, Params::Empty, &Ok).await.map(|(columns, _)| columns)
+    }
+
+    async fn query_result<T>(
+        &mut self,
+        sql: &str,
+        params: Params,
+        convert: &impl Fn(Row) -> Result<T>,
+    ) -> Result<(Arc<[Column]>, Vec<T>)> {
         let mut attempt = 1;
         loop {
-            match self.query_once(sql, Params::Empty, &Ok).await {
+            match self.query_once(sql, params.clone(), convert).await {
                 Err(error) if self.may_repeat(&error, attempt) => pause(attempt).await,
-                outcome => return outcome.map(|(columns, _)| columns),
+                outcome => return outcome,
             }
             attempt += 1;
         }

@@ -4,9 +4,11 @@
 use std::time::{Duration, Instant};
 
 use super::confirm::{Failed, RetryBudget};
+use super::outbox;
 use super::sql::{Context, sql};
-use crate::db::Session;
+use crate::config::requests::WakeUp;
 use crate::db::server::{Locking, ServerCapabilities};
+use crate::db::{Session, idempotent};
 use crate::error::{Error, Kind, Result, code};
 
 /// Maximum number of candidates examined, as a multiple of `limit`.
@@ -235,6 +237,28 @@ async fn table_is_locked(session: &mut Session, context: Context<'_>) -> bool {
     );
     let outcome = read.query(session).await;
     outcome.is_err_and(|error| error.waited() || error.statement_timed_out())
+}
+
+/// Checks, before anything is written, that the run table has these columns and that the messages
+/// can be written.
+pub(super) async fn check(
+    session: &mut Session,
+    context: Context<'_>,
+    columns: &[&[&str]],
+    wake_up: Option<&WakeUp>,
+) -> Result<()> {
+    idempotent(session, async |session| {
+        let schema = session.current_table(context.table()).await;
+        let schema = schema.map_err(|error| plain_read(context, error))?;
+        for columns in columns {
+            schema.require(columns)?;
+        }
+        match wake_up {
+            Some(wake_up) => outbox::check(session, context, wake_up).await,
+            None => Ok(()),
+        }
+    })
+    .await
 }
 
 /// Turns the error of a plain read into that of the table: a plain read waits for no row.

@@ -65,7 +65,7 @@ pub async fn stranded_runs(
 ) -> Result<Vec<Stranded>> {
     let now = request.now.unwrap_or(context.time);
     let mut sweep = Sweep { context, request, now, claimed: Vec::new() };
-    sweep.check(session).await?;
+    chunked::check(session, context, &[DUE_COLUMNS], request.wake_up.as_ref()).await?;
     if now > 0 {
         let mut state = CallState::new();
         let outcome = sweep.run(session, &mut state).await;
@@ -86,19 +86,6 @@ struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    /// Checks what has to be there before anything is written.
-    async fn check(&self, session: &mut Session) -> Result<()> {
-        idempotent(session, async |session| {
-            let schema = session.current_table(self.context.table()).await;
-            schema.map_err(|error| plain_read(self.context, error))?.require(DUE_COLUMNS)?;
-            match &self.request.wake_up {
-                Some(wake_up) => outbox::check(session, self.context, wake_up).await,
-                None => Ok(()),
-            }
-        })
-        .await
-    }
-
     async fn run(&mut self, session: &mut Session, state: &mut CallState) -> Result<()> {
         let mut listings = Listings::new(self.request.limit);
         let mut after = None;

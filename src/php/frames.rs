@@ -45,7 +45,7 @@ unsafe extern "C" {
 }
 
 thread_local! {
-    /// Stands in for the released function of a frame that is being unwound.
+    /// Replaces the released function of a frame that is being unwound.
     static RELEASED: UnsafeCell<MaybeUninit<zend_function>> =
         const { UnsafeCell::new(MaybeUninit::uninit()) };
 }

@@ -114,6 +114,13 @@ pub(super) fn until_closed(server: &Server, database: &mut Database, why: &str) 
     }
 }
 
+/// Fails where a transaction holds the lock of the run.
+#[track_caller]
+pub(super) fn assert_unlocked(database: &mut Database, uid: i64) {
+    let sql = format!("SELECT uid FROM tx_nrllm_agentrun WHERE uid = {uid} FOR UPDATE NOWAIT");
+    database.client().run(&sql);
+}
+
 pub(super) fn locking_read(harness: &mut Harness, uid: i64) -> nrllm_runtime::error::Result<bool> {
     harness.run(async |session, context| {
         session.execute("START TRANSACTION", Params::Empty).await?;
@@ -137,10 +144,7 @@ fn p29_stalled_reply_leaves_no_row_lock_or_connection() {
         assert!(error.message.contains("queryTimeoutMs"), "{error}");
         // The session exists and sends nothing more.
         until_closed(&server, &mut database, "a stalled reply");
-        database.client().run(&format!(
-            "SELECT uid FROM {} WHERE uid = {uid} FOR UPDATE NOWAIT",
-            harness.options.table.quoted()
-        ));
+        assert_unlocked(&mut database, uid);
     }
 }
 
@@ -158,10 +162,7 @@ fn p29_read_only_within_a_transaction_leaves_no_row_lock() {
         let error = error_of(Kind::Connection, answer);
         assert_eq!(error.code, number);
         until_closed(&server, &mut database, "read-only in a transaction");
-        database.client().run(&format!(
-            "SELECT uid FROM {} WHERE uid = {uid} FOR UPDATE NOWAIT",
-            harness.options.table.quoted()
-        ));
+        assert_unlocked(&mut database, uid);
     }
 }
 

@@ -11,7 +11,7 @@ use nrllm_runtime::config::options::Options;
 use nrllm_runtime::config::value::{Input, Key};
 use nrllm_runtime::error::Kind;
 
-use super::discarded_connection::{Stalling, locking_read, until_closed};
+use super::discarded_connection::{Stalling, assert_unlocked, locking_read, until_closed};
 use crate::support::PATIENCE;
 use crate::support::database::{Database, Run, Shape, assert_row};
 use crate::support::harness::{Harness, LEASE, OWNER, error_of};
@@ -362,10 +362,7 @@ fn p29_stalled_relay_leaves_no_row_lock_or_connection() {
         let error = error_of(Kind::Connection, locking_read(&mut harness, uid));
         assert!(error.message.contains("queryTimeoutMs"), "{error}");
         until_closed(&server, &mut database, "a stalled reply");
-        database.client().run(&format!(
-            "SELECT uid FROM {} WHERE uid = {uid} FOR UPDATE NOWAIT",
-            harness.options.table.quoted()
-        ));
+        assert_unlocked(&mut database, uid);
         if forks {
             // SAFETY: the child of this test.
             unsafe {

@@ -15,7 +15,6 @@ use std::collections::HashSet;
 pub use report::{Entry, Report, Skip};
 
 use super::chunked::{self, CallState, Listings, plain_read};
-use super::outbox;
 use super::sql::{Context, END_COLUMNS, IN_LIST, REQUEUE_COLUMNS, Sql, sql, stale, uid_in};
 use crate::config::requests::{ReapRequest, fits};
 use crate::db::row::unsigned;
@@ -64,7 +63,8 @@ pub async fn reap(
         missed: Vec::new(),
         unknown: Vec::new(),
     };
-    reaper.check(session).await?;
+    let columns = [REQUEUE_COLUMNS, END_COLUMNS, &["uuid"]];
+    chunked::check(session, context, &columns, request.wake_up.as_ref()).await?;
     if now > 0 {
         let mut state = CallState::new();
         let outcome = reaper.run(session, &mut state).await;
@@ -96,22 +96,6 @@ struct Reaper<'a> {
 }
 
 impl Reaper<'_> {
-    /// Checks what has to be there before anything is written.
-    async fn check(&self, session: &mut Session) -> Result<()> {
-        idempotent(session, async |session| {
-            let schema = session.current_table(self.context.table()).await;
-            let schema = schema.map_err(|error| plain_read(self.context, error))?;
-            schema.require(REQUEUE_COLUMNS)?;
-            schema.require(END_COLUMNS)?;
-            schema.require(&["uuid"])?;
-            match &self.request.wake_up {
-                Some(wake_up) => outbox::check(session, self.context, wake_up).await,
-                None => Ok(()),
-            }
-        })
-        .await
-    }
-
     async fn run(&mut self, session: &mut Session, state: &mut CallState) -> Result<()> {
         let limit = self.request.limit;
         let except: HashSet<u64> = self.request.except.iter().copied().collect();
